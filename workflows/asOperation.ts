@@ -6,6 +6,9 @@ import { rows } from './retries.ts';
 
 const { endOperation } = proxyActivities<Activities>(rows);
 
+/** `refused` is a failure that only the caller can correct. Its row says `failed`. */
+type WorkEnd = OperationEnd | { status: 'refused'; code: string; detail: string };
+
 /**
  * Does an operation's work and always records how it ended. `work` returns the end, undefined for a success without a
  * result, or `ended` if its last transaction has already recorded the end. An error ends the operation as cancelled or
@@ -13,9 +16,9 @@ const { endOperation } = proxyActivities<Activities>(rows);
  */
 export async function asOperation(
   operationId: string,
-  work: () => Promise<OperationEnd | 'ended' | undefined>,
+  work: () => Promise<WorkEnd | 'ended' | undefined>,
 ): Promise<void> {
-  let end: OperationEnd | 'ended';
+  let end: WorkEnd | 'ended';
   let failure: unknown;
   try {
     end = (await work()) ?? { status: 'succeeded' };
@@ -27,7 +30,8 @@ export async function asOperation(
   }
   if (end === 'ended') return;
   const reached = end;
-  await CancellationScope.nonCancellable(() => endOperation({ operationId, end: reached }));
+  const stored: OperationEnd = reached.status === 'refused' ? { ...reached, status: 'failed' } : reached;
+  await CancellationScope.nonCancellable(() => endOperation({ operationId, end: stored }));
   if (reached.status !== 'succeeded') tellBadEnd('Operation', reached);
   if (failure !== undefined) throw failure;
 }

@@ -2,7 +2,8 @@ import { setCurrentDetails, upsertSearchAttributes } from '@temporalio/workflow'
 
 /** The end of a workflow that did not do its work. */
 export interface BadEnd {
-  status: 'failed' | 'timed_out' | 'cancelled' | 'stopped';
+  /** `refused`: it could not be done as the caller asked for it. Nothing failed here. */
+  status: 'failed' | 'refused' | 'timed_out' | 'cancelled' | 'stopped';
   code?: string | null;
   /** The owner of the work, if the workflow was started without this search attribute. */
   userId?: string;

@@ -1,4 +1,4 @@
-import { DomainError } from '../../base/errors.ts';
+import { DomainError, isRefusal } from '../../base/errors.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { type Database, transaction } from '../../models/database/database.ts';
 import type { DriveUpload } from '../../models/drive/driveUpload.ts';
@@ -9,11 +9,14 @@ import { keepAlive } from '../keepAlive.ts';
 import type { DriveDeps } from './deps.ts';
 
 /** Only ids and codes, because it goes into a workflow's history. */
-export type FinishedUpload = { kind: 'placed'; itemId: string } | { kind: 'refused'; code: string; detail: string };
+export type FinishedUpload =
+  | { kind: 'placed'; itemId: string }
+  /** `refused` is the client's fault. */
+  | { kind: 'refused' | 'failed'; code: string; detail: string };
 
 /**
  * Assembles the parts of an upload, reads the whole object once for its hash and type, and places it in the tree. If
- * the store or the database is down, it throws, and Temporal retries. Faults of the client are a result.
+ * the store or the database is down, it throws, and Temporal retries. Other failures are a result.
  */
 export function createFinishUpload(deps: DriveDeps) {
   return async function finishUpload({ uploadId }: { uploadId: string }): Promise<FinishedUpload> {
@@ -35,7 +38,7 @@ export function createFinishUpload(deps: DriveDeps) {
       return { kind: 'placed', itemId: await place(deps.database, upload, file, deps.config.drive) };
     } catch (error) {
       if (!(error instanceof DomainError) || error.kind === 'unavailable') throw error;
-      return { kind: 'refused', code: error.code, detail: error.message };
+      return { kind: isRefusal(error) ? 'refused' : 'failed', code: error.code, detail: error.message };
     }
   };
 }

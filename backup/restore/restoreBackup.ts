@@ -73,7 +73,7 @@ export async function restoreBackup(options: Options): Promise<{ gaps: string[] 
       await withSchemaHeld(database, async () => {
         await loadDatabase({ vault, pace, signal }, manifest, ownerUrl);
         await rewrapKeys(database, config);
-        await settle(database, manifest);
+        await settle({ database, config }, manifest);
       });
       journal.noteDatabase();
     }

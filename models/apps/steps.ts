@@ -14,7 +14,7 @@ import { countEnd } from './schedules.ts';
 
 /** The next step of a run's workflow. */
 export type RunStep =
-  | { do: 'rest'; badEnd?: RunBadEnd }
+  | { do: 'rest'; status?: RunStatus; badEnd?: RunBadEnd }
   /** The run waits for its turn, or for a retry. It is told when its turn comes. */
   | { do: 'watch'; waitMs: number }
   | { do: 'attempt'; attempt: number; timeoutMs: number; of: RunOf };
@@ -98,8 +98,8 @@ function lookForStep(
 
 function restOf(run: Run): RunStep {
   const { status, errorCode: code, userId } = run;
-  if (status === 'succeeded' || status === 'queued' || status === 'running') return { do: 'rest' };
-  return { do: 'rest', badEnd: { of: partsOf(run), status, code, userId } };
+  if (status === 'succeeded' || status === 'queued' || status === 'running') return { do: 'rest', status };
+  return { do: 'rest', status, badEnd: { of: partsOf(run), status, code, userId } };
 }
 
 function partsOf({ component, itemId }: Run): RunOf {

@@ -1,4 +1,5 @@
 import type { RowDataPacket } from 'mysql2';
+import type { Transaction } from 'sequelize';
 import type { Config } from '../../config/index.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { chargeAll } from './charging.ts';
@@ -6,7 +7,7 @@ import { type Computer, computerColumns, computerOf } from './computer.ts';
 import { lockAnyComputer } from './computers.ts';
 import { setError, stopped } from './ends.ts';
 import { detailOf } from './reasons.ts';
-import { change } from './starting.ts';
+import { activeStatuses, change, isActive } from './starting.ts';
 
 /** A host's report about a computer that it runs. */
 export interface Alive {
@@ -99,9 +100,29 @@ export async function noteShutdown(deps: Deps, hostId: string): Promise<void> {
     await transaction(deps.database, async (tx) => {
       const computer = await lockAnyComputer(tx, id);
       if (computer === undefined || (computer.status !== 'running' && computer.status !== 'paused')) return;
-      await chargeAll(tx, computer, new Date(), deps.config);
-      await change(tx, computer, { errorCode: 'HOST_STOPPED', errorDetail: detailOf('HOST_STOPPED') });
-      await stopped(tx, computer);
+      await stopFor(deps, tx, computer, 'HOST_STOPPED', new Date());
     });
   }
+}
+
+/**
+ * Notes that nothing runs in a restored installation: what its rows call active ran on the machine of the backup. What
+ * runs on a computer, such as a desktop, ends with it. Minutes that the host had not confirmed are not charged.
+ */
+export async function noteRestored(deps: Deps): Promise<void> {
+  const sql = 'SELECT id FROM computers WHERE status IN (?)';
+  const [rows] = await deps.database.pool.query<RowDataPacket[]>(sql, [activeStatuses]);
+  for (const { id } of rows as { id: string }[]) {
+    await transaction(deps.database, async (tx) => {
+      const computer = await lockAnyComputer(tx, id);
+      if (computer === undefined || !isActive(computer)) return;
+      await stopFor(deps, tx, computer, 'RESTORED', computer.aliveAt ?? computer.startedAt ?? new Date());
+    });
+  }
+}
+
+async function stopFor({ config }: Deps, tx: Transaction, computer: Computer, code: string, at: Date): Promise<void> {
+  await chargeAll(tx, computer, at, config);
+  await change(tx, computer, { errorCode: code, errorDetail: detailOf(code) });
+  await stopped(tx, computer);
 }

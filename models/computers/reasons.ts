@@ -19,6 +19,8 @@ const details: Readonly<Record<string, string>> = {
   TOO_MANY_RUNNING: 'The space has reached its maximum of running computers. Stop one first.',
   CREDITS_EXHAUSTED: 'The space has no credits left.',
   HOST_STOPPED: 'The host was stopped, and all of its computers with it.',
+  RESTORED:
+    'Atrium was restored from a backup that was made while the computer ran. Its processes are lost; its home is kept.',
   PAUSED_TOO_LONG:
     'The computer was paused for the maximum time and was stopped. Its memory is lost; its home is kept.',
   IDLE: 'The computer was idle, so it was stopped automatically.',

@@ -165,7 +165,16 @@ test('a restore on a new machine brings back everything of a lost machine', asyn
   expect(after).toMatchObject({ user: before.user, password: before.password, database: before.database });
   await using client = await enter(after);
   expect((await client.query('SELECT name FROM goods'))[0]).toEqual([{ name: 'tea' }]);
-  await expectHome(computerOf(other.user, computerId));
+  const restoredComputer = computerOf(other.user, computerId);
+  // Its files can be read before it first runs here.
+  const note = await restoredComputer.fetch('/files?path=note.txt');
+  expect([note.status, await note.text()]).toEqual([200, 'at home\n']);
+  expect(await restoredComputer.expect(200, 'GET', '/processes')).toMatchObject({ data: [] });
+  expect(await restoredComputer.expect(200, 'GET', '')).toMatchObject({
+    status: 'stopped',
+    error: { code: 'RESTORED' },
+  });
+  await expectHome(restoredComputer);
   expect(['completed', 'failed']).toContain((await other.user.ended(unended.turnId)).status);
   expect((await other.user.ask({ threadId, content: 'Still there?' })).threadId).toBe(threadId);
   other.process.child.kill('SIGINT');

@@ -3,6 +3,7 @@ import { settle } from '../../backup/restore/settle.ts';
 import type { NamedManifest } from '../../backup/vault/manifests.ts';
 import { newId } from '../../base/ids.ts';
 import { reportHost } from '../../models/computers/hosts.ts';
+import { endCodeOf, findDesktop } from '../../models/desktops/session.ts';
 import { installationOf } from '../../models/installation/installation.ts';
 import { buildIdentity, buildSpace, buildUser } from '../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
@@ -30,7 +31,7 @@ async function rowsOf(sql: string, values: unknown[] = []): Promise<RowDataPacke
   return (await environment.database.pool.query<RowDataPacket[]>(sql, values))[0];
 }
 const settled = (tenants: { databaseId: string }[] = []) =>
-  settle(environment.database, { id: 'backup', tenants } as unknown as NamedManifest);
+  settle(environment, { id: 'backup', tenants } as unknown as NamedManifest);
 const ago = (hours: number) => new Date(Date.now() - hours * hourMs);
 
 test('a restore ends all sessions, codes and links', async () => {
@@ -73,6 +74,34 @@ test('schedules continue with the next tick and do not catch up on earlier ones'
   const [app] = await rowsOf('SELECT next_at AS nextAt, due_at AS dueAt FROM app_schedules');
   expect(app?.dueAt.getTime()).toBeGreaterThan(Date.now());
   expect(app?.dueAt).toEqual(app?.nextAt);
+});
+
+test('a restore stops the computers that ran, with what ran on them, and charges what their host had confirmed', async () => {
+  const common = { space_id: spaceId, name: 'Desk', env_names: '[]', generation: 3, created_at: ago(9) };
+  const ran = { host_id: 'hst_1', status_at: ago(2), started_at: ago(2), processes: 4 };
+  const aliveAt = new Date(ago(2).getTime() + 90_000);
+  await put('computers', { ...common, ...ran, id: 'cmp_running', status: 'running', alive_at: aliveAt });
+  await put('computers', { ...common, ...ran, id: 'cmp_paused', status: 'paused', started_at: null });
+  await put('computers', { ...common, ...ran, id: 'cmp_waking', status: 'starting', wish: 'wake', started_at: null });
+  await put('computers', { ...common, ...ran, id: 'cmp_stopping', status: 'stopping', wish: 'stop', started_at: null });
+  await put('computers', { ...common, id: 'cmp_new', status: 'created', status_at: ago(2) });
+  const display = { display: 10, width: 800, height: 600, created_by: userId, created_at: ago(1), status_at: ago(1) };
+  const desktop = { ...display, space_id: spaceId, computer_id: 'cmp_running', generation: 3, status: 'running' };
+  await put('desktop_sessions', { ...desktop, id: 'dsk_1' });
+  await settled();
+  const sql = `SELECT id, status, wish, error_code AS code, processes, started_at AS startedAt,
+      minutes_charged AS minutes FROM computers WHERE name = 'Desk' ORDER BY id`;
+  const rows = await rowsOf(sql);
+  const stopped = { status: 'stopped', wish: null, code: 'RESTORED', processes: 0, startedAt: null, minutes: 0 };
+  expect(rows).toEqual([
+    { ...stopped, id: 'cmp_new', status: 'created', code: null },
+    { ...stopped, id: 'cmp_paused' },
+    { ...stopped, id: 'cmp_running', minutes: 2 },
+    { ...stopped, id: 'cmp_stopping' },
+    { ...stopped, id: 'cmp_waking', wish: 'wake' },
+  ]);
+  const session = await findDesktop(environment.database, 'dsk_1');
+  expect(session && endCodeOf(session)).toBe('COMPUTER_STOPPED');
 });
 
 test('a restore turns automatic charges off', async () => {

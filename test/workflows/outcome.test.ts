@@ -1,8 +1,10 @@
+import { operationModels } from '../../models/operations/operation.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { connectTemporal } from '../../temporal/connection.ts';
-import { actorWorkflowId, turnWorkflowId } from '../../temporal/workflowIds.ts';
+import { actorWorkflowId, operationWorkflowId, turnWorkflowId } from '../../temporal/workflowIds.ts';
 import { appsOf, manifestOf } from '../builders/app.ts';
 import type { ChatUser } from '../builders/chat.ts';
+import { driveOf } from '../builders/drive.ts';
 import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -51,4 +53,20 @@ test('A failed app run is found by its outcome and its user', async () => {
     return ids.length > 0 && ids;
   });
   expect(failures).toEqual([actorWorkflowId('appRun', runId)]);
+  // Its result says so too, as that of a turn does.
+  expect(await temporal.client.workflow.getHandle(actorWorkflowId('appRun', runId)).result()).toBe('failed');
+});
+
+test('A mistake of a client is found as refused, and not as failed', async () => {
+  const drive = driveOf(product, user);
+  const begun = await drive.send('POST', '/uploads', { path: '/large', size: 7 });
+  const { id } = (await begun.json()) as { id: string };
+  expect((await drive.send('POST', `/uploads/${id}/complete`)).status).toBe(409);
+  const operation = await operationModels(product.environment.database).Operation.findOne({ where: { subjectId: id } });
+  expect(operation).toMatchObject({ status: 'failed', errorCode: 'UPLOAD_INCOMPLETE' });
+  const refused = await waitFor('the refused upload', async () => {
+    const ids = await found("Outcome = 'refused'");
+    return ids.length > 0 && ids;
+  });
+  expect(refused).toEqual([operationWorkflowId('completeUpload', String(operation?.id))]);
 });

@@ -5,6 +5,7 @@ import {
   setCurrentDetails,
 } from '@temporalio/workflow';
 import type { Activities, RunQueueActivities } from '../../activities/main.ts';
+import type { RunStatus } from '../../models/apps/run.ts';
 import type { RunOf, RunStep } from '../../models/apps/steps.ts';
 import { type ActorInput, live } from '../actor.ts';
 import { tellBadEnd } from '../outcome.ts';
@@ -21,10 +22,13 @@ const marginMs = 30 * 60_000;
 
 const { lookAtAppRun, failAppRunAttempt } = proxyLocalActivities<Activities>(rowsLocally);
 
-/** One run of an app's component. It waits for its turn, and is retried as often as its manifest says. */
-export async function appRun(input: AppRunInput): Promise<void> {
+/**
+ * One run of an app's component. It waits for its turn, and is retried as often as its manifest says. Returns how it
+ * ended, for an operator in the Temporal UI.
+ */
+export async function appRun(input: AppRunInput): Promise<RunStatus | undefined> {
   const { runId, runQueue, heartbeatTimeoutMs } = input;
-  const { badEnd } = await live<RunStep>(input, {
+  const { status, badEnd } = await live<RunStep>(input, {
     look: () => lookAtAppRun({ runId }),
     steps: {
       attempt({ attempt, timeoutMs, of }) {
@@ -45,6 +49,7 @@ export async function appRun(input: AppRunInput): Promise<void> {
     },
   });
   if (badEnd !== undefined) tellBadEnd(nameOf(badEnd.of), badEnd);
+  return status;
 }
 
 function nameOf({ component, itemId }: RunOf): string {

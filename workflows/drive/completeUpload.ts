@@ -29,6 +29,6 @@ export async function completeUpload({
     const outcome = await finishUpload({ uploadId });
     return outcome.kind === 'placed'
       ? { status: 'succeeded', result: { itemId: outcome.itemId } }
-      : { status: 'failed', code: outcome.code, detail: outcome.detail };
+      : { status: outcome.kind, code: outcome.code, detail: outcome.detail };
   });
 }

@@ -1,3 +1,6 @@
+import { rmSync } from 'node:fs';
+import { computerLayout, hostLayout } from '../../../integrations/computers/host/layout.ts';
+import { readRecord, writeRecord } from '../../../integrations/computers/host/records.ts';
 import { buildHost, runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { drivers } from './drivers.ts';
@@ -32,6 +35,25 @@ describe.each(usable)('a host with $name', ({ options }) => {
     expect(await host.sweep()).toEqual([]);
     await host.start({ ...spec, generation: 2 });
     expect((await runOn(host.client(computerId), 'cat more')).stdout).toBe('written while it slept');
+  });
+
+  it('reads a computer that has a home, even if it has never run here', async () => {
+    await using built = await buildHost(options);
+    const { host } = built;
+    const { computerId, client } = await startComputer(host);
+    await runOn(client, 'echo kept > file');
+    await host.stop(computerId);
+    // As after a restore: the home and the record are there, but no run and no folder for its sockets.
+    const layout = hostLayout(built.dir);
+    const record = readRecord(layout, computerId);
+    if (record === undefined) throw new Error('The host has no record of the computer.');
+    writeRecord(layout, { ...record, spaceId: 'spc_1', run: null });
+    const paths = computerLayout(layout, computerId);
+    rmSync(paths.run, { recursive: true });
+    for (const files of [await host.files(computerId), await host.work(computerId)]) {
+      expect(Buffer.concat(await (await files.readFile('file')).body.toArray()).toString()).toBe('kept\n');
+    }
+    expect(await (await host.files(computerId)).listProcesses()).toHaveLength(1);
   });
 
   it('refuses to delete, move or replace the home and mount points of a running and a stopped computer', async () => {

@@ -11,6 +11,7 @@ import type { Lanes } from '../lanes.ts';
 import { computerLayout } from '../layout.ts';
 import { clear } from '../life/end.ts';
 import { holderSpec, joinSandbox, newRun, reported, required } from '../life/start.ts';
+import { giveFolder } from '../machine/setUp.ts';
 import type { ComputerRecord, ComputerRun } from '../records.ts';
 import { FilePlaces } from './filePlaces.ts';
 
@@ -140,6 +141,8 @@ export class FileSandboxes {
     const spec: ComputerSpec = { computerId, limits: { ...own, ...limits }, ...ofNobody };
     const run = newRun(spec);
     const record: ComputerRecord = { computerId: `${computerId}${this.#suffix}`, uid, limits: spec.limits, run };
+    // Only starts make this folder. After a restore, or if the machine emptied it, there was none yet.
+    giveFolder(computerLayout(context.layout, computerId).run, uid);
     const holder = context.holders.take();
     this.#open.set(computerId, record);
     this.#places.opened(computerId);
