@@ -208,7 +208,8 @@ function assertWithinLimits(
     (fields[field] ?? 0) > most[field] ? [{ pointer, detail: `is at most ${most[field] / unit} here` }] : [],
   );
   if (errors.length === 0) return;
-  const detail = 'The operator allows a computer less than this.';
+  const faults = errors.map(({ pointer, detail }) => `${pointer.slice(1)} ${detail}`);
+  const detail = `The operator allows a computer less: ${faults.join(', ')}.`;
   throw new DomainError('unprocessable', 'LIMIT_TOO_HIGH', detail, { errors });
 }
 
