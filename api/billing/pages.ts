@@ -6,7 +6,7 @@ import type { CheckoutResult } from './presentBilling.ts';
 const texts: Record<CheckoutResult['status'], { title: string; text: string }> = {
   unknown: { title: 'No checkout', text: 'This page belongs to no checkout that we know. Nothing has been changed.' },
   open: {
-    title: 'Not paid yet',
+    title: 'Waiting for the payment',
     text: 'We have not heard of a payment. If you have just paid, this page will say so in a moment.',
   },
   processing: { title: 'Payment on its way', text: 'The payment takes a while. The credits come when it has arrived.' },
