@@ -51,7 +51,7 @@ async function assemble({ parts }: ObjectStore, upload: DriveUpload): Promise<vo
     throw new DomainError(
       'conflict',
       'UPLOAD_INCOMPLETE',
-      `${missing.length} parts are still to come, among them ${some}.`,
+      `Parts are still to come: ${missing.length}, among them ${some}.`,
     );
   }
   await parts.complete(objectKey, storeUploadId, stored.slice(0, partSizes.length));

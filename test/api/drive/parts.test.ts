@@ -86,7 +86,7 @@ test('After an interruption, parts that have arrived need not be sent again', as
   const refused = await complete(upload);
   expect([refused.status, await problemOf(refused)]).toMatchObject([
     409,
-    { code: 'UPLOAD_INCOMPLETE', detail: '1 parts are still to come, among them 1.' },
+    { code: 'UPLOAD_INCOMPLETE', detail: 'Parts are still to come: 1, among them 1.' },
   ]);
   const now = await drive.get<Upload>(`/uploads/${upload.id}`);
   expect(now.parts.map(({ partNumber }) => partNumber)).toEqual([first.partNumber]);
