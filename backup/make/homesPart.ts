@@ -1,5 +1,5 @@
-import { counted } from '../../base/text.ts';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { counted } from '../../base/text.ts';
 import { isMounted } from '../../integrations/computers/host/disks/btrfs.ts';
 import { computerLayout, type HostLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { type ComputerRecord, listRecords } from '../../integrations/computers/host/records.ts';

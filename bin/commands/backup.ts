@@ -1,4 +1,3 @@
-import { counted } from '../../base/text.ts';
 import { type Command, InvalidArgumentError } from 'commander';
 import { describeBytes } from '../../backup/describeBytes.ts';
 import { DamageError } from '../../backup/errors.ts';
@@ -7,6 +6,7 @@ import { listBackups, type Manifest, type NamedManifest, readManifest } from '..
 import { openVault } from '../../backup/vault/openVault.ts';
 import { makeRecoveryKey } from '../../backup/vault/recoveryKey.ts';
 import type { Vault } from '../../backup/vault/vault.ts';
+import { counted } from '../../base/text.ts';
 import type { BackupConfig } from '../../config/backup.ts';
 import { loadBackupConfig } from '../../config/backupPlace.ts';
 import { columns, print, wantsJson } from '../support/answer.ts';
@@ -88,7 +88,9 @@ export function addBackup(program: Command): void {
         const { missing } = verified;
         const text = [
           `The backup ${verified.id} is whole: ${counted(verified.pieces, 'piece')}, ${describeBytes(verified.bytes)}.`,
-          ...(missing.count > 0 ? [`It lacks ${counted(missing.count, 'object')} that the bucket had lost before it.`] : []),
+          ...(missing.count > 0
+            ? [`It lacks ${counted(missing.count, 'object')} that the bucket had lost before it.`]
+            : []),
           ...describeMissing(missing),
         ];
         print(command, { json: verified, text: text.join('\n') });

@@ -1,5 +1,5 @@
-import { counted } from '../../base/text.ts';
 import { type Command, InvalidArgumentError } from 'commander';
+import { counted } from '../../base/text.ts';
 import type { Audit } from '../../models/billing/audit.ts';
 import { columns, print } from '../support/answer.ts';
 import { giveCredits, moveCredits, readTotals } from '../support/credits.ts';

@@ -1,5 +1,5 @@
-import { counted } from '../../base/text.ts';
 import type { Command } from 'commander';
+import { counted } from '../../base/text.ts';
 import { type HostUse, hostsInUse, removeHost } from '../../models/computers/removedHosts.ts';
 import { columns, print } from '../support/answer.ts';
 import { withDatabase } from '../support/installation.ts';

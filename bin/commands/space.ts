@@ -1,5 +1,5 @@
-import { counted } from '../../base/text.ts';
 import type { Command } from 'commander';
+import { counted } from '../../base/text.ts';
 import type { Part } from '../../models/identity/overview.ts';
 import { print } from '../support/answer.ts';
 import { CommandFailure } from '../support/failure.ts';
