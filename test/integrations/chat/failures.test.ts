@@ -30,7 +30,7 @@ const failures: [string, FakeScript, string, { retryable: boolean; retryAfterMs?
   [
     '503 with Retry-After',
     { status: 503, headers: { 'retry-after': '1' } },
-    'PROVIDER_UNAVAILABLE',
+    'PROVIDER_FAILED',
     { retryable: true, retryAfterMs: 1000 },
   ],
   ['401', { status: 401 }, 'PROVIDER_AUTH', { retryable: false }],
@@ -97,7 +97,7 @@ describe.each(providers)('a call to %s', (_provider, modelId) => {
   test('fails after an error inside the stream', async () => {
     fake.enqueue(afterTwo('errorEvent'));
     const error = await failureOf(answer(runnerFor(fake.url), { modelId }));
-    expect(['PROVIDER_OVERLOADED', 'PROVIDER_UNAVAILABLE']).toContain(error.code);
+    expect(['PROVIDER_OVERLOADED', 'PROVIDER_FAILED']).toContain(error.code);
   });
 
   test('passes on the text that came before a cut', async () => {
