@@ -70,3 +70,8 @@ export function jsonText(field: string) {
 export function randomText(letters: string, length: number): string {
   return Array.from({ length }, () => letters.charAt(randomInt(letters.length))).join('');
 }
+
+/** `1 member`, `2 members`. */
+export function counted(count: number, one: string): string {
+  return `${count} ${one}${count === 1 ? '' : 's'}`;
+}

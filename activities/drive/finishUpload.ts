@@ -56,7 +56,7 @@ async function assemble({ parts }: ObjectStore, upload: DriveUpload): Promise<vo
     throw new DomainError(
       'conflict',
       'UPLOAD_INCOMPLETE',
-      `${missing.length} parts are missing, such as ${some}. Upload them, and complete the upload again.`,
+      `Missing parts: ${missing.length}, such as ${some}. Upload them, and complete the upload again.`,
     );
   }
   await parts.complete(objectKey, storeUploadId, stored.slice(0, partSizes.length));

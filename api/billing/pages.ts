@@ -6,8 +6,8 @@ import type { CheckoutResult } from './presentBilling.ts';
 const texts: Record<CheckoutResult['status'], { title: string; text: string }> = {
   unknown: { title: 'No checkout', text: 'We know no checkout for this page. Nothing was changed.' },
   open: {
-    title: 'Not paid yet',
-    text: 'We have not received a payment yet. If you have just paid, wait a moment and reload this page.',
+    title: 'Waiting for the payment',
+    text: 'We have not received a payment yet. If you have just paid, this page will say so in a moment.',
   },
   processing: {
     title: 'Payment on its way',

@@ -118,9 +118,9 @@ export function billingRoutes(deps: RouteDeps) {
   /** Money in the currency's smallest unit: at most two decimals, between the allowed minimum and maximum. */
   function readAmount(amount: number, pointer: string): number {
     const { min, max } = billing.topUp;
+    if (amount < min || amount > max) throw refused('AMOUNT_NOT_ALLOWED', pointer, `is not between ${min} and ${max}`);
     const minor = toMinor(amount, billing.currency);
     if (minor === undefined) throw refused('AMOUNT_NOT_ALLOWED', pointer, 'has too many decimals');
-    if (amount < min || amount > max) throw refused('AMOUNT_NOT_ALLOWED', pointer, `is not between ${min} and ${max}`);
     return minor;
   }
 

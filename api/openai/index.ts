@@ -2,11 +2,11 @@ import type { Area } from '../frame/area.ts';
 import { access } from './access.ts';
 import { completionRoutes } from './completionRoutes.ts';
 import { modelRoutes } from './modelRoutes.ts';
-import { presentError } from './presentError.ts';
+import { presentError, presentErrorOutside } from './presentError.ts';
 
 /** The part of OpenAI's API that chat clients use. */
 export const openai = {
   access,
   routes: [modelRoutes, completionRoutes],
-  errors: { '/v1/': presentError },
+  errors: { '/v1/': presentError, '/models': presentErrorOutside, '/chat/completions': presentErrorOutside },
 } as const satisfies Area;

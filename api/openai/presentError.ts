@@ -42,6 +42,12 @@ export function presentError({ status, code, detail, errors }: Failure, req?: Pi
   };
 }
 
+/** For clients whose base URL lacks `/v1`. */
+export function presentErrorOutside(failure: Failure, req: Pick<Request, 'operation'>): OpenAiError {
+  const detail = 'There is nothing at this path. Append /v1 to the base URL.';
+  return failure.code === 'NOT_FOUND' ? presentError({ ...failure, detail }) : presentError(failure, req);
+}
+
 /** `/messages/0/content` is `messages[0].content`. */
 function paramOf(pointer: string | undefined): string | null {
   if (pointer === undefined || pointer === '') return null;

@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { counted } from '../../base/text.ts';
 import { isMounted } from '../../integrations/computers/host/disks/btrfs.ts';
 import { computerLayout, type HostLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { type ComputerRecord, listRecords } from '../../integrations/computers/host/records.ts';
@@ -54,7 +55,7 @@ export async function storeHomes({ vault, dir, signal }: Deps): Promise<Homes> {
   for await (const { record, content, leftOut = 0, failure } of inOrder(tasks(), atOnce)) {
     const { computerId, limits } = record;
     const spaceId = record.run?.spec.spaceId ?? record.spaceId ?? '';
-    if (leftOut > 0) gaps.push(`${leftOut} files of the home of ${computerId} that may not be read`);
+    if (leftOut > 0) gaps.push(`${counted(leftOut, 'file')} of the home of ${computerId} that may not be read`);
     if (content !== undefined) computers.push({ computerId, spaceId, limits: { ...limits }, content });
     // A computer deleted meanwhile is no gap.
     else if (existsSync(computerLayout(layout, computerId).home)) gaps.push(`the home of ${computerId} (${failure})`);

@@ -1,3 +1,4 @@
+import { counted } from '../../base/text.ts';
 import type { Config } from '../../config/index.ts';
 import { createTenantServer } from '../../integrations/databases/tenantServer.ts';
 import { ObjectStore } from '../../integrations/storage/objectStore.ts';
@@ -78,7 +79,9 @@ async function makeHeld(
   report(`Objects of the bucket: ${objects.count}, ${describeBytes(objects.bytes)}`);
   const { missing } = objects;
   if (missing.count > 0)
-    gaps.push(`${missing.count} objects that rows name and the bucket does not have, or not as they were stored`);
+    gaps.push(
+      `${counted(missing.count, 'object')} that rows name and the bucket does not have, or not as they were stored`,
+    );
   const { seen, damaged } = vault.sample;
   if (seen.size > 0) report(`Pieces that are used again, read to be sure: ${seen.size}, damaged: ${damaged}`);
   if (damaged > 0) report('Damaged pieces were written anew. Look for others: backup verify');
@@ -156,5 +159,7 @@ async function otherHosts(
   ownHostId: string | undefined,
 ): Promise<string[]> {
   const others = (await hostsInUse(deps)).filter(({ id, computers }) => id !== ownHostId && computers > 0);
-  return others.map(({ id, computers }) => `${computers} homes of computers on another machine (host ${id})`);
+  return others.map(
+    ({ id, computers }) => `${counted(computers, 'home')} of computers on another machine (host ${id})`,
+  );
 }

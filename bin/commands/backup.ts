@@ -5,6 +5,7 @@ import { listBackups, type Manifest, type NamedManifest, readManifest } from '..
 import { assertElsewhere, openVault } from '../../backup/vault/openVault.ts';
 import { makeRecoveryKey } from '../../backup/vault/recoveryKey.ts';
 import type { Vault } from '../../backup/vault/vault.ts';
+import { counted } from '../../base/text.ts';
 import type { BackupConfig } from '../../config/backup.ts';
 import { loadBackupConfig } from '../../config/backupPlace.ts';
 import { columns, print, wantsJson } from '../support/answer.ts';
@@ -85,8 +86,10 @@ export function addBackup(program: Command): void {
         const verified = await verify(vault, id);
         const { missing } = verified;
         const text = [
-          `The backup ${verified.id} is whole: ${verified.pieces} pieces, ${describeBytes(verified.bytes)}.`,
-          ...(missing.count > 0 ? [`It lacks ${missing.count} objects that the bucket had lost before it.`] : []),
+          `The backup ${verified.id} is whole: ${counted(verified.pieces, 'piece')}, ${describeBytes(verified.bytes)}.`,
+          ...(missing.count > 0
+            ? [`It lacks ${counted(missing.count, 'object')} that the bucket had lost before it.`]
+            : []),
           ...describeMissing(missing),
         ];
         print(command, { json: verified, text: text.join('\n') });
@@ -173,8 +176,8 @@ function summaryOf({ id, at, finishedAt, objectCount, objectBytes, newBytes, gap
 }
 
 function rowOf({ id, at, objectCount, newBytes, gaps }: NamedManifest): string[] {
-  const lacks = gaps.length > 0 ? `${gaps.length} gaps` : '';
-  return [id, at, `${objectCount} objects`, `${describeBytes(newBytes)} new`, lacks];
+  const lacks = gaps.length > 0 ? counted(gaps.length, 'gap') : '';
+  return [id, at, counted(objectCount, 'object'), `${describeBytes(newBytes)} new`, lacks];
 }
 
 function whereDamaged(error: unknown): undefined {

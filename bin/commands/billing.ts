@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { counted } from '../../base/text.ts';
 import type { Audit } from '../../models/billing/audit.ts';
 import { columns, print } from '../support/answer.ts';
 import { giveCredits, moveCredits, readTotals } from '../support/credits.ts';
@@ -67,11 +68,11 @@ export function addBilling(program: Command): void {
 function describeAudit({ differences, findings, unsettledEvents, ...counts }: Audit): string {
   const { spaces, transactions, entries } = counts;
   return [
-    `${spaces} spaces, ${transactions} transactions, ${entries} entries`,
+    `${counted(spaces, 'space')}, ${counted(transactions, 'transaction')}, ${entries === 1 ? '1 entry' : `${entries} entries`}`,
     ...differences.map(({ check, subject, detail }) => `✗ ${check}: ${subject} ${detail}`),
     ...findings.map(({ subjectId, finding }) => `? ${subjectId}: ${finding}`),
-    ...(unsettledEvents > 0 ? [`${unsettledEvents} notifications wait for their settlement`] : []),
-    differences.length === 0 ? '✓ The books are right.' : `✗ ${differences.length} differences.`,
+    ...(unsettledEvents > 0 ? [`${counted(unsettledEvents, 'notification')} without a settlement yet`] : []),
+    differences.length === 0 ? '✓ The books are right.' : `✗ ${counted(differences.length, 'difference')}.`,
   ].join('\n');
 }
 

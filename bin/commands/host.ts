@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { counted } from '../../base/text.ts';
 import { type HostUse, hostsInUse, removeHost } from '../../models/computers/removedHosts.ts';
 import { columns, print } from '../support/answer.ts';
 import { withDatabase } from '../support/installation.ts';
@@ -21,7 +22,7 @@ export function addHost(program: Command): void {
     .option('--json', 'answer in JSON')
     .action(async (id: string, _options: unknown, command: Command) => {
       const computers = await withDatabase((database, config) => removeHost({ database, config }, id));
-      const text = `Removed ${id}. Its ${computers} computers say so, and can be recovered with an empty home, or deleted.`;
+      const text = `Removed ${id}. It had ${counted(computers, 'computer')}: recover each with an empty home, or delete it.`;
       print(command, { json: { id, computers }, text });
     });
 }
@@ -37,6 +38,6 @@ export function hostsToJson(hosts: readonly HostUse[]) {
 export function hostsToRows(hosts: readonly HostUse[]): [id: string, detail: string][] {
   return hosts.map(({ id, seenAt, computers, running, isLost }) => {
     const seen = `${isLost ? 'silent since' : 'there,'} ${seenAt.toISOString()}`;
-    return [id, `${seen}, ${computers} computers, ${running} of which run`];
+    return [id, `${seen}, ${counted(computers, 'computer')}, ${running} running`];
   });
 }

@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
+import { counted } from '../../base/text.ts';
 import type { Part } from '../../models/identity/overview.ts';
 import { print } from '../support/answer.ts';
 import { CommandFailure } from '../support/failure.ts';
 import { findActiveUser, withIdentity } from '../support/installation.ts';
-import { addListOptions, counted, dayOf, printList } from '../support/lists.ts';
+import { addListOptions, dayOf, printList } from '../support/lists.ts';
 import { parseName } from '../support/names.ts';
 
 /** `atrium space add|list|delete`. */

@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
+import { counted } from '../../base/text.ts';
 import { transaction } from '../../models/database/database.ts';
 import type { Part } from '../../models/identity/overview.ts';
 import { print } from '../support/answer.ts';
 import { commandLine } from '../support/commandLine.ts';
 import { findUser, withIdentity } from '../support/installation.ts';
-import { addListOptions, counted, dayOf, printList } from '../support/lists.ts';
+import { addListOptions, dayOf, printList } from '../support/lists.ts';
 import { parseName } from '../support/names.ts';
 
 const spaceName = 'Home';

@@ -1,3 +1,4 @@
+import { counted } from '../../base/text.ts';
 import type { Config } from '../../config/index.ts';
 import type { LaunchConfig } from '../../config/launch.ts';
 import { describeMachine } from '../../integrations/computers/host/machine/describeMachine.ts';
@@ -79,7 +80,7 @@ export async function checkHosts(config: Config): Promise<CheckResult> {
 }
 
 function describeGone({ id, seenAt, computers }: HostUse): string {
-  return `${id} is silent since ${seenAt.toISOString()}, with the homes of ${computers} computers`;
+  return `${id} is silent since ${seenAt.toISOString()}, with the homes of ${counted(computers, 'computer')}`;
 }
 
 /** A host's address and drivers, or why other processes cannot reach it. */

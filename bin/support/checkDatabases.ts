@@ -1,3 +1,4 @@
+import { counted } from '../../base/text.ts';
 import type { Config } from '../../config/index.ts';
 import { createTenantServer, type TenantSettings } from '../../integrations/databases/tenantServer.ts';
 import { namesOf } from '../../models/databases/names.ts';
@@ -28,7 +29,7 @@ export async function checkDatabases({ databases, database, installation }: Conf
   if (fault !== undefined) return wrong(`${version} at ${place}; set its ${fault}`);
   const admin =
     adminPort === undefined ? '; without ATRIUM_TENANT_DATABASE_ADMIN_PORT tenants can lock Atrium out' : '';
-  return ok(`${version} at ${place}, ${found.databases.length} databases${admin}`);
+  return ok(`${version} at ${place}, ${counted(found.databases.length, 'database')}${admin}`);
 }
 
 /** The first wrong setting, with its right value. */

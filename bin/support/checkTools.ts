@@ -1,3 +1,4 @@
+import { counted } from '../../base/text.ts';
 import type { Config } from '../../config/index.ts';
 import { parseHostPattern } from '../../integrations/egress/hostPattern.ts';
 import { openDatabase } from '../../models/database/database.ts';
@@ -18,7 +19,7 @@ export async function checkEgress(config: Config, isSeen: boolean): Promise<Chec
   const set = allowInternal.length === 0 ? 'nothing internal' : `internal: ${allowInternal.join(', ')}`;
   // The running Atrium may have been started with other settings.
   const internal = isSeen ? set : `${set}, as set here (what the running Atrium was started with is not seen)`;
-  return ok(`${internal}; ${allowing} spaces have an allow list, ${denying} a deny list`);
+  return ok(`${internal}; ${counted(allowing, 'space')} with an allow list, ${denying} with a deny list`);
 }
 
 /**
@@ -29,7 +30,7 @@ export async function checkMcpServers(config: Config): Promise<CheckResult> {
   await using database = openDatabase(config);
   const { servers, spaces, failed } = await readMcpOverview(database);
   if (servers === 0) return off('no space has one');
-  const all = `${servers} in ${spaces} spaces`;
+  const all = `${servers} in ${counted(spaces, 'space')}`;
   if (failed.length === 0) return ok(all);
   const names = failed.map(({ name, spaceId, code }) => `${name} (${spaceId}, ${code ?? 'unreachable'})`).join(', ');
   return off(`${all}; failed when last asked: ${names}`);

@@ -58,7 +58,7 @@ function faultsOfKind(component: Record<string, unknown>, pointer: string): Faul
   if (!isKind(kind)) return [];
   const faults: Fault[] = [];
   for (const field of fieldsOf[kind].needed) {
-    if (component[field] === undefined) faults.push({ pointer, detail: `\`${field}\` is missing` });
+    if (component[field] === undefined) faults.push({ pointer, detail: `\`${field}\` is missing`, isMissing: true });
   }
   for (const [other, { own }] of Object.entries(fieldsOf)) {
     for (const field of own) {

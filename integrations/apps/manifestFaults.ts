@@ -25,7 +25,7 @@ export function described({ instancePath: pointer, keyword, message = 'is wrong'
       return { pointer: `${pointer}/${escaped(wrong)}`, detail: `${wrong} is not a name of a variable`, atKey: true };
     }
     case 'required':
-      return { pointer, detail: `\`${String(of('missingProperty'))}\` is missing` };
+      return { pointer, detail: `\`${String(of('missingProperty'))}\` is missing`, isMissing: true };
     case 'enum':
       return { pointer, detail: `${where}must be one of ${of<unknown[]>('allowedValues')?.join(', ')}` };
     case 'type':

@@ -42,8 +42,11 @@ export type ManifestFault = YamlFault;
 
 export type ManifestText = { manifest: Manifest } | { faults: ManifestFault[] };
 
-/** `pointer` is the JSON pointer of the value. With `atKey`, the fault is at its key. */
-export type Fault = { pointer: string; detail: string; atKey?: boolean };
+/**
+ * `pointer` is the JSON pointer of the value. With `atKey`, the fault is at its key. With `isMissing`, something that
+ * should be there is not, perhaps because its name is mistyped: such faults come last.
+ */
+export type Fault = { pointer: string; detail: string; atKey?: boolean; isMissing?: boolean };
 
 interface WrittenComponent {
   name: string;
@@ -92,7 +95,14 @@ export function manifestOf(document: YamlText, checkSchedule: CheckSchedule): Ma
   const isWritten = validate(value);
   const faults = [...(validate.errors ?? []).filter(isWhole).map(described), ...componentFaults(value, checkSchedule)];
   if (isWritten && faults.length === 0) return { manifest: completed(value) };
-  return { faults: sorted(faults.map((fault) => ({ ...placeOf(fault), detail: fault.detail.slice(0, maxDetail) }))) };
+  const [missing, others] = [true, false].map((isMissing) =>
+    sorted(
+      faults
+        .filter((fault) => (fault.isMissing ?? false) === isMissing)
+        .map((fault) => ({ ...placeOf(fault), detail: fault.detail.slice(0, maxDetail) })),
+    ),
+  );
+  return { faults: [...(others ?? []), ...(missing ?? [])].slice(0, maxFaults) };
 
   /** The position of the value, or of the closest parent if it is missing. */
   function placeOf({ pointer, atKey = false }: Fault) {
@@ -106,7 +116,7 @@ export function manifestOf(document: YamlText, checkSchedule: CheckSchedule): Ma
 }
 
 function sorted(faults: ManifestFault[]): ManifestFault[] {
-  return faults.toSorted((a, b) => a.line - b.line || a.column - b.column).slice(0, maxFaults);
+  return faults.toSorted((a, b) => a.line - b.line || a.column - b.column);
 }
 
 function completed({ name, components }: Written): Manifest {

@@ -6,6 +6,7 @@ const failures = {
   PROVIDER_RATE_LIMITED: { retryable: true, fallback: true, message: 'The model provider is limiting requests.' },
   PROVIDER_OVERLOADED: { retryable: true, fallback: true, message: 'The model provider is overloaded.' },
   PROVIDER_UNAVAILABLE: { retryable: true, fallback: true, message: 'The model provider cannot be reached.' },
+  PROVIDER_FAILED: { retryable: true, fallback: true, message: 'The model provider answered with an error.' },
   PROVIDER_CUT: {
     retryable: true,
     fallback: true,

@@ -66,7 +66,7 @@ function codeOf(status: number, words: string): ProviderErrorCode {
   if (status === 404) return 'PROVIDER_MODEL_UNKNOWN';
   if (status === 429) return 'PROVIDER_RATE_LIMITED';
   if (status === 529 || (status === 503 && /overloaded/i.test(words))) return 'PROVIDER_OVERLOADED';
-  if (status === 408 || status === 409 || status === 425 || status >= 500) return 'PROVIDER_UNAVAILABLE';
+  if (status === 408 || status === 409 || status === 425 || status >= 500) return 'PROVIDER_FAILED';
   return 'PROVIDER_REFUSED';
 }
 

@@ -208,7 +208,8 @@ function assertWithinLimits(
     (fields[field] ?? 0) > most[field] ? [{ pointer, detail: `must be at most ${most[field] / unit}` }] : [],
   );
   if (errors.length === 0) return;
-  const detail = 'The computer would be larger than the operator allows.';
+  const faults = errors.map(({ pointer, detail }) => `${pointer.slice(1)} ${detail}`);
+  const detail = `The computer would be larger than the operator allows: ${faults.join(', ')}.`;
   throw new DomainError('unprocessable', 'LIMIT_TOO_HIGH', detail, { errors });
 }
 

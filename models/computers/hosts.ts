@@ -77,8 +77,9 @@ export async function assertOffered(
   const hosts = await listHosts(database);
   const offered = hosts.filter((host) => !isLost(host, config)).flatMap(({ drivers }) => drivers.split(','));
   if (offered.includes(driver)) return;
-  throw new DomainError('unprocessable', 'DRIVER_NOT_OFFERED', 'No host offers this driver.', {
-    errors: [{ pointer: '/driver', detail: `no host here has ${driver}; there ${named(offered, config)}` }],
+  const detail = `no host here has ${driver}; there ${named(offered, config)}`;
+  throw new DomainError('unprocessable', 'DRIVER_NOT_OFFERED', `The computer cannot run with this driver: ${detail}.`, {
+    errors: [{ pointer: '/driver', detail }],
   });
 }
 

@@ -1,9 +1,13 @@
-import { firstBytesOf, firstOf, lastOf, wellFormed } from '../../base/text.ts';
+import { counted, firstBytesOf, firstOf, lastOf, wellFormed } from '../../base/text.ts';
 import { failedResult, succeededResult } from '../../models/chat/toolResult.ts';
 import { MessageFold } from '../../models/chat/turnLog/foldChunks.ts';
 
 const smile = '😀';
 const [high = '', low = ''] = smile.split('');
+
+test('One thing is counted in the singular', () => {
+  expect([0, 1, 2].map((count) => counted(count, 'space'))).toEqual(['0 spaces', '1 space', '2 spaces']);
+});
 
 test('firstOf does not cut a character in half', () => {
   expect(firstOf('abc', 3)).toBe('abc');

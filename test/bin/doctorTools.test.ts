@@ -23,11 +23,11 @@ const configWith = (allowInternal: string) =>
 test("the check of egress lists the operator's exceptions and counts the spaces with lists", async () => {
   expect(await checkEgress(configWith(''), true)).toEqual({
     state: 'ok',
-    detail: 'nothing internal; 0 spaces have an allow list, 0 a deny list',
+    detail: 'nothing internal; 0 spaces with an allow list, 0 with a deny list',
   });
   await api.deps.egressRules.put(spaceId, { allow: ['example.com'], deny: [] }, actor);
   expect((await checkEgress(configWith('10.2.0.0/16,intern.example:8443'), true)).detail).toBe(
-    'internal: 10.2.0.0/16, intern.example:8443; 1 spaces have an allow list, 0 a deny list',
+    'internal: 10.2.0.0/16, intern.example:8443; 1 space with an allow list, 0 with a deny list',
   );
 });
 
@@ -55,10 +55,10 @@ test('the check of MCP servers names those that failed, with the reason', async 
   };
   await mcpServers.add({ ...server, id: 'mcp_1', name: 'tracker' }, actor);
   await mcpServers.add({ ...server, id: 'mcp_2', name: 'wiki' }, actor);
-  expect(await checkMcpServers(config)).toEqual({ state: 'ok', detail: '2 in 1 spaces' });
+  expect(await checkMcpServers(config)).toEqual({ state: 'ok', detail: '2 in 1 space' });
   await mcpServers.keepFailure('mcp_2', { code: 'MCP_REFUSED', text: 'it wants other headers' });
   expect(await checkMcpServers(config)).toEqual({
     state: 'off',
-    detail: `2 in 1 spaces; failed when last asked: wiki (${spaceId}, MCP_REFUSED)`,
+    detail: `2 in 1 space; failed when last asked: wiki (${spaceId}, MCP_REFUSED)`,
   });
 });

@@ -405,6 +405,12 @@ test('A missing operation is an error in OpenAI’s form', async () => {
     message: expect.stringContaining('/v1/chat/completions and /v1/models'),
   });
   await expect(client.responses.create({ model, input: 'x' })).rejects.toBeInstanceOf(NotFoundError);
+  const outside = client.withOptions({ baseURL: product.url });
+  const refused = { status: 404, code: 'NOT_FOUND', message: expect.stringContaining('Append /v1 to the base URL') };
+  await expect(outside.models.list()).rejects.toMatchObject(refused);
+  await expect(
+    outside.chat.completions.create({ model, messages: [{ role: 'user', content: 'x' }] }),
+  ).rejects.toMatchObject(refused);
 });
 
 test('A key needs the scope "chat", and its turns do no more than its scopes allow', async () => {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -19,7 +19,6 @@ const leftOut: Record<string, string> = {
   'https://example.': 'needs the internet',
   tcl_01J: 'stands for a call of your own',
   K7QD: 'stands for a code of your own',
-  $KEY: 'stands for a key of your own',
   'npm run': 'is the command line, which has tests of its own',
   'docker compose': 'needs Docker',
   'sleep 10': 'needs the programs of a desktop',
@@ -67,5 +66,18 @@ describe.each(usable.slice(0, 1))('with $name', () => {
     );
     const [out, err, [exitCode]] = await Promise.all([text(shell.stdout), text(shell.stderr), once(shell, 'close')]);
     expect({ exitCode, ...(exitCode !== 0 && { out, err }) }).toEqual({ exitCode: 0 });
+    // The folder stands for the checkout of whoever pastes the blocks.
+    expect(readdirSync(folder)).toEqual(['README.md']);
+  });
+
+  test('What reads one field of an answer says why there is none, and fails', async () => {
+    const commands = `${beginningOf({ url: product.url, token: user.token })}
+      curl -s $space/computers/status -H "$auth" | field computerId
+      id=$(curl -s $space/databases -H "$auth" -H "$json" -d '{"name": ""}' | field id) || echo "failed:$id"`;
+    const shell = spawn('bash', ['-c', commands], { cwd: folder });
+    const [out, err] = await Promise.all([text(shell.stdout), text(shell.stderr)]);
+    expect(out).toMatch(/^cmp_\w+\nfailed:\n$/);
+    expect(err).toMatch(/name/);
+    expect(err).not.toMatch(/undefined|\n +at /);
   });
 });

@@ -10,7 +10,7 @@ const modelId = /^(demo|fake-\d)$/;
 /** Messages that our own code gives failures. They quote no user. */
 const sentences = [
   /^\d+ parts are still to come, among them [\d, ]+\.$/,
-  /^\d+ parts are missing, such as [\d, ]+\. Upload them, and complete the upload again\.$/,
+  /^Missing parts: \d+, such as [\d, ]+\. Upload them, and complete the upload again\.$/,
   /^The payment provider did not do what was asked of it\.$/,
   /^The mail server refuses this mail\.$/,
   /^Stripe answered \d{3} \(Stripe[A-Za-z]+\)\.$/,

@@ -44,9 +44,10 @@ test('Errors in a manifest are reported with line and column', async () => {
     status: 422,
     body: {
       code: 'APP_MANIFEST_INVALID',
+      detail: 'Line 5 of the manifest is wrong: there is no field `comand` here',
       errors: [
-        { pointer: 'atrium.yaml:3:5', detail: '`command` is missing' },
         { pointer: 'atrium.yaml:5:5', detail: 'there is no field `comand` here' },
+        { pointer: 'atrium.yaml:3:5', detail: '`command` is missing' },
       ],
     },
   });

@@ -125,7 +125,7 @@ test('The success page of an open checkout refreshes, the cancel page links back
     return { status: response.status, type: response.headers.get('content-type'), text: await response.text() };
   };
   const { text: success } = await page(`checkout-success?session_id=${body.checkoutId}`);
-  expect(success).toMatch(/<title>Not paid yet · Atrium<\/title>[\s\S]*1000 credits[\s\S]*\$10\.00/);
+  expect(success).toMatch(/<title>Waiting for the payment · Atrium<\/title>[\s\S]*1000 credits[\s\S]*\$10\.00/);
   expect(success).toContain('http-equiv="refresh"');
   const { text: cancel } = await page(`checkout-cancel?session_id=${body.checkoutId}`);
   expect(cancel).toContain(
@@ -181,9 +181,17 @@ test.each([
   [10.001, 422],
   ['10', 400],
   [null, 400],
-  [-5, 400],
+  [-5, 422],
 ])('a top-up of %p is refused with %i', async (amount, status) => {
   expect(await topUp(owner, amount)).toMatchObject({ status });
+});
+
+test.each([-10, 0, 4.99, 2e9, 1e300])('a top-up of %p is told the bounds of the operator', async (amount) => {
+  const body = { code: 'AMOUNT_NOT_ALLOWED', detail: 'The amount is not between 5 and 1000.' };
+  expect(await topUp(owner, amount)).toMatchObject({ status: 422, body });
+  const path = `/api/billing/${owner.spaceId}/auto-top-up`;
+  const automatic = { enabled: true, threshold: 60, amount, monthlyLimit: 15 };
+  expect(await json(await owner.fetch(path, { method: 'PUT', body: automatic }))).toMatchObject({ status: 422, body });
 });
 
 test('A viewer cannot buy, and the same idempotency key returns the same checkout', async () => {

@@ -20,7 +20,7 @@ const failures: Record<string, { script: FakeScript; code: string; kept?: string
   '429': { script: { status: 429 }, code: 'PROVIDER_RATE_LIMITED' },
   '429 with Retry-After': { script: { status: 429, headers: { 'retry-after': '1' } }, code: 'PROVIDER_RATE_LIMITED' },
   '529': { script: { status: 529 }, code: 'PROVIDER_OVERLOADED' },
-  '502': { script: { status: 502 }, code: 'PROVIDER_UNAVAILABLE' },
+  '502': { script: { status: 502 }, code: 'PROVIDER_FAILED' },
   'a cut': { script: { tokens: 9, fail: { how: 'cut', afterDeltas: 3 } }, code: 'PROVIDER_CUT', kept: 'w0 w1 w2 ' },
   'a stall': {
     script: { tokens: 9, fail: { how: 'stall', afterDeltas: 2 } },

@@ -88,7 +88,7 @@ test('After an interruption, parts that have arrived need not be sent again', as
     409,
     {
       code: 'UPLOAD_INCOMPLETE',
-      detail: '1 parts are missing, such as 1. Upload them, and complete the upload again.',
+      detail: 'Missing parts: 1, such as 1. Upload them, and complete the upload again.',
     },
   ]);
   const now = await drive.get<Upload>(`/uploads/${upload.id}`);

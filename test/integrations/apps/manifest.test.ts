@@ -108,10 +108,10 @@ test('one fault does not hide the others', async () => {
     '  - { kind: process, command: x, cwd: /etc }\n  - { name: a, kind: process, command: x, secrets: [A], env: { A: b } }\n';
   const { faults } = (await read(`components:\n${nameless}`)) as { faults: { detail: string }[] };
   expect(faults.map(({ detail }) => detail)).toEqual([
-    '`name` is missing',
-    '`name` is missing',
     'must be a folder of the app: relative, without ".."',
     'A is in `env` too',
+    '`name` is missing',
+    '`name` is missing',
   ]);
 });
 

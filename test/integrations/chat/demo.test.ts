@@ -103,7 +103,7 @@ test('commands after a tool call run once its result is there, and results are q
 
 test.each([
   ['429', 'PROVIDER_RATE_LIMITED'],
-  ['500', 'PROVIDER_UNAVAILABLE'],
+  ['500', 'PROVIDER_FAILED'],
   ['529', 'PROVIDER_OVERLOADED'],
   ['cut', 'PROVIDER_CUT'],
   ['stall', 'PROVIDER_STALLED'],

@@ -1,4 +1,4 @@
-import { ProviderError } from '../../../integrations/chat/errors.ts';
+import { ProviderError, providerErrorMessage } from '../../../integrations/chat/errors.ts';
 import { type FakeProvider, startFakeProvider } from '../../fakes/openaiServer.ts';
 import type { FakeScript } from '../../fakes/script.ts';
 import { answer, providers, runnerFor, textOf, user } from './support.ts';
@@ -25,12 +25,12 @@ const failures: [string, FakeScript, string, { retryable: boolean; retryAfterMs?
     { retryable: true, retryAfterMs: 7000 },
   ],
   ['529', { status: 529 }, 'PROVIDER_OVERLOADED', { retryable: true }],
-  ['500', { status: 500 }, 'PROVIDER_UNAVAILABLE', { retryable: true }],
-  ['502 of a proxy', { status: 502, body: '<html>Bad gateway</html>' }, 'PROVIDER_UNAVAILABLE', { retryable: true }],
+  ['500', { status: 500 }, 'PROVIDER_FAILED', { retryable: true }],
+  ['502 of a proxy', { status: 502, body: '<html>Bad gateway</html>' }, 'PROVIDER_FAILED', { retryable: true }],
   [
     '503 with Retry-After',
     { status: 503, headers: { 'retry-after': '1' } },
-    'PROVIDER_UNAVAILABLE',
+    'PROVIDER_FAILED',
     { retryable: true, retryAfterMs: 1000 },
   ],
   ['401', { status: 401 }, 'PROVIDER_AUTH', { retryable: false }],
@@ -97,7 +97,7 @@ describe.each(providers)('a call to %s', (_provider, modelId) => {
   test('fails after an error inside the stream', async () => {
     fake.enqueue(afterTwo('errorEvent'));
     const error = await failureOf(answer(runnerFor(fake.url), { modelId }));
-    expect(['PROVIDER_OVERLOADED', 'PROVIDER_UNAVAILABLE']).toContain(error.code);
+    expect(['PROVIDER_OVERLOADED', 'PROVIDER_FAILED']).toContain(error.code);
   });
 
   test('passes on the text that came before a cut', async () => {
@@ -126,6 +126,8 @@ test('a call to a provider that does not listen fails with PROVIDER_UNAVAILABLE'
   await gone.stop();
   const error = await failureOf(answer(runnerFor(gone.url), { modelId: 'local' }));
   expect(error).toMatchObject({ code: 'PROVIDER_UNAVAILABLE', retryable: true, fallback: true });
+  expect(providerErrorMessage('PROVIDER_UNAVAILABLE')).toMatch(/cannot be reached/);
+  expect(providerErrorMessage('PROVIDER_FAILED')).toMatch(/answered with an error/);
 });
 
 test('a call fails only after the idle timeout has passed without any data', async () => {

@@ -82,7 +82,7 @@ test('The operator lists hosts and can remove a silent one, but none that answer
   for (const status of ['running', 'paused', 'stopped']) await buildOn(other, status);
   expect(await checkHosts(environment.config)).toMatchObject({
     state: 'wrong',
-    detail: expect.stringMatching(new RegExp(`${gone} is silent since .* with the homes of 1 computers: start it`)),
+    detail: expect.stringMatching(new RegExp(`${gone} is silent since .* with the homes of 1 computer: start it`)),
   });
   const run = (...args: string[]) => runAtrium(['host', ...args], environment.environment);
   const { stdout } = await run('list', '--json');
@@ -91,7 +91,7 @@ test('The operator lists hosts and can remove a silent one, but none that answer
     [other]: { id: other, computers: 3, running: 2, isLost: false },
   };
   expect(JSON.parse(stdout)).toEqual([gone, other].toSorted().map((id) => expect.objectContaining(uses[id] ?? {})));
-  expect((await run('list')).stdout).toMatch(new RegExp(`${other} +there, .*Z, 3 computers, 2 of which run\n`));
+  expect((await run('list')).stdout).toMatch(new RegExp(`${other} +there, .*Z, 3 computers, 2 running\n`));
   expect(await run('remove', '--help')).toMatchObject({
     stdout: expect.stringContaining('Usage: npm run -s atrium -- host remove [options] <id>'),
   });
