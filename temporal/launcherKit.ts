@@ -160,7 +160,7 @@ export function createLauncherKit(options: {
 
     /** The actors that have this workflow: functions that start, tell and find them. */
     actor<Input extends ActorInput>(
-      workflow: (input: Input) => Promise<void>,
+      workflow: (input: Input) => Promise<unknown>,
       { inputOf, summary }: { inputOf(id: string, limits: ActorInput): Input; summary: string },
     ) {
       const kind = workflow.name;

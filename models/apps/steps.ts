@@ -9,7 +9,7 @@ import { endedAs, finishAttempt, insertAttempt, noteLog } from './attempts.ts';
 import { hasPlace, spaceHasPlace } from './line.ts';
 import { isForPeople, type RunOutcome } from './outcome.ts';
 import { isLookedAt, isStillLinked } from './previews.ts';
-import { changeRun, findRun, isActive, lockRun, type Run, type RunTrigger } from './run.ts';
+import { changeRun, findRun, isActive, lockRun, type Run, type RunStatus, type RunTrigger } from './run.ts';
 import { countEnd } from './schedules.ts';
 
 /** The next step of a run's workflow. */

@@ -3,11 +3,11 @@ import type { Transaction } from 'sequelize';
 import type { Config } from '../../config/index.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { chargeAll } from './charging.ts';
-import { type Computer, computerColumns, computerOf } from './computer.ts';
+import { activeStatuses, type Computer, computerColumns, computerOf } from './computer.ts';
 import { lockAnyComputer } from './computers.ts';
 import { setError, stopped } from './ends.ts';
 import { detailOf } from './reasons.ts';
-import { activeStatuses, change, isActive } from './starting.ts';
+import { change, isActive } from './starting.ts';
 
 /** A host's report about a computer that it runs. */
 export interface Alive {

@@ -65,7 +65,7 @@ export const rules: Record<string, Rule> = {
   },
   backup: {
     // The wanted state of a space's database on its server.
-    may: ['models', 'integrations', 'crypto', 'disk', 'activities/databases/wanted.ts'],
+    may: ['base', 'models', 'integrations', 'crypto', 'disk', 'activities/databases/wanted.ts'],
     typesOf: ['config'],
     why: 'it copies what all parts hold, beside a running Atrium or without one',
   },

@@ -200,7 +200,9 @@ test('An impossible call does nothing and explains why', async () => {
   expect((await run([['browser_read', {}]], { mode: 'ask' })).outputs).toMatchObject([{ sessionId: opened.sessionId }]);
   await browsersOf(computer).end({ id: opened.sessionId });
   const over = await run([['browser_read', { sessionId: opened.sessionId }]]);
-  expect(over.outputs).toEqual([expect.stringContaining('has ended. A user ended the session. browser_open opens another')]);
+  expect(over.outputs).toEqual([
+    expect.stringContaining('has ended. A user ended the session. browser_open opens another'),
+  ]);
 }, 180_000);
 
 test('When Chromium dies its session ends, and the next page opens in a new session', async () => {

@@ -157,7 +157,9 @@ test('A deeply nested page is read, and a page that takes too long is ended whil
   expect(hasEnded).toBe(false);
   expect(await turn).toEqual([expect.stringMatching(/^error: Reading this page takes too much time or memory/)]);
   // A second request for the page does not read it again.
-  expect(await fetched({ url: at('/slow') })).toEqual([expect.stringMatching(/^error: Reading this page takes too much/)]);
+  expect(await fetched({ url: at('/slow') })).toEqual([
+    expect.stringMatching(/^error: Reading this page takes too much/),
+  ]);
   expect(readerProcesses(product.process.pid)).toEqual([]);
   expect(await fetched({ url: at('/slow'), raw: true })).toMatchObject([
     { text: expect.stringMatching(/^<div a0 a1 /) },

@@ -148,7 +148,8 @@ test('Wrong input is refused', async () => {
     422,
     {
       code: 'LIMIT_TOO_HIGH',
-      detail: 'The operator allows a computer less: cpu is at most 4 here, memoryMiB is at most 4096 here.',
+      detail:
+        'The computer would be larger than the operator allows: cpu must be at most 4, memoryMiB must be at most 4096.',
       errors: [
         { pointer: '/cpu', detail: 'must be at most 4' },
         { pointer: '/memoryMiB', detail: 'must be at most 4096' },
@@ -166,7 +167,7 @@ test('A computer can have the configured driver, or one that a living host has',
     422,
     {
       code: 'DRIVER_NOT_OFFERED',
-      detail: 'The computer cannot be run: no host here has gvisor; there is bubblewrap.',
+      detail: 'The computer cannot run with this driver: no host here has gvisor; there is bubblewrap.',
       errors: [{ pointer: '/driver', detail: 'no host here has gvisor; there is bubblewrap' }],
     },
   ]);

@@ -4,6 +4,7 @@ import express from 'express';
 import { chromium } from 'playwright-core';
 import { pageFiles, sendPage } from '../../../api/frame/pages/page.ts';
 import { joinedPage } from '../../../api/identity/signInPages.ts';
+import type { Config } from '../../../config/index.ts';
 import { getChromium } from '../../support/chromium.ts';
 
 declare const document: { documentElement: { scrollWidth: number }; querySelector(name: string): Element };
@@ -17,7 +18,12 @@ test('A long command on a page stays within a narrow screen', async () => {
   const opened = new AsyncDisposableStack();
   await using _ = opened;
   const code = { code: 'K7QD-9XMR-2TWH-PZ4C' } as Parameters<typeof joinedPage>[0]['code'];
-  const page = joinedPage({ spaceName: 'Research', role: 'editor', code, apiUrl: 'https://atrium.example.org' });
+  const page = joinedPage({
+    spaceName: 'Research',
+    role: 'editor',
+    code,
+    http: { publicUrl: 'https://atrium.example.org' } as Config['http'],
+  });
   const app = express().use('/auth/assets', pageFiles());
   const server = app.get('/', (_req, res) => sendPage(res, page)).listen(0, '127.0.0.1');
   opened.defer(() => void server.close());
