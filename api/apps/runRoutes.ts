@@ -68,7 +68,7 @@ export function runRoutes(deps: RouteDeps) {
       const records = (signal: AbortSignal) => log.records(after, { follow: true, signal });
       return streamOutput(deps, req, res, { open: records, spaceId: found.spaceId });
     }
-    await sendText(res, log.bytes, (signal) => log.records(after, { follow: false, signal }));
+    await sendText(req, res, log.bytes, (signal) => log.records(after, { follow: false, signal }));
   });
 
   router.get('/api/runs/:runId/timeline', async (req, res) => {

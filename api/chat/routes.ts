@@ -179,7 +179,7 @@ export function chatRoutes(deps: RouteDeps) {
 
   function stream(req: Request, res: Response, turn: Turn, after: number, opening?: UiChunk[]): void {
     const caller = callerOf(req);
-    streamTurn(req, res, {
+    streamTurn(res, {
       turnId: turn.id,
       threadId: turn.threadId,
       after,

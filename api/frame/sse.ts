@@ -1,4 +1,4 @@
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import type { Config } from '../../config/index.ts';
 import type { UiChunk } from '../../models/chat/turnLog/chunks.ts';
 import type { TurnFeed, TurnReader } from '../../models/chat/turnLog/feed.ts';
@@ -58,7 +58,7 @@ export function formatEvents(firstSeq: number, lines: string[]): string {
 export const doneEvent = 'data: [DONE]\n\n';
 
 /** Streams a turn's log until it ends, or the client leaves, falls too far behind, or may no longer read. */
-export function streamTurn(req: Request, res: Response, stream: TurnStream): void {
+export function streamTurn(res: Response, stream: TurnStream): void {
   openEventStream(res, stream);
   whenClosed(res, stream.meters.streamOpened());
   const { opening = [] } = stream;
@@ -111,8 +111,6 @@ export function streamTurn(req: Request, res: Response, stream: TurnStream): voi
   }
   stream.closing.addEventListener('abort', breakOff);
   whenClosed(res, leave);
-  // The response of a client that left before its stream began has already emitted its close event.
-  if (req.socket.destroyed) res.destroy();
 }
 
 /**

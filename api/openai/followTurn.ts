@@ -53,7 +53,6 @@ export function followTurn(
   const watch = setInterval(() => void leaveUnlessAllowed(), deps.config.chat.streams.authorizationMs);
   deps.closing.addEventListener('abort', breakOff);
   whenClosed(res, leave);
-  if (req.socket.destroyed) res.destroy();
   if (!tell(opening)) subscribe(opening.length > 0);
 
   function tell(chunks: Iterable<UiChunk>): boolean {

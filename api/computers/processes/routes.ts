@@ -20,6 +20,7 @@ import type { RouteDeps } from '../../frame/deps.ts';
 import { goneOf } from '../../frame/goneOf.ts';
 import { bodyOf, pathOf, queryOf } from '../../frame/request.ts';
 import { createRouter } from '../../frame/router.ts';
+import { inTurn } from './inTurn.ts';
 import { afterOf, positionUnknown, sendText, wantsEvents } from './sendText.ts';
 import { streamOutput } from './streamOutput.ts';
 
@@ -47,7 +48,8 @@ export function processRoutes(deps: RouteDeps) {
       return streamOutput(deps, req, res, { open, processId });
     }
     const gone = goneOf(res);
-    const records = outputOf(req, client, processId, { follow: true, signal: gone });
+    const output = outputOf(req, client, processId, { follow: true, signal: gone });
+    const records = inTurn(output, { userId: callerOf(req).userId, signal: gone });
     const { stdout, stderr, truncated, exit, position } = await collectOutput(records, { maxBytes: maxExecBytes });
     const { state = 'lost', exitCode = null, signal = null, killedBy = null } = exit ?? {};
     const ended = { processId, state, exitCode, signal, killedBy };
@@ -91,7 +93,7 @@ export function processRoutes(deps: RouteDeps) {
       const role = pty === null ? undefined : 'editor';
       return streamOutput(deps, req, res, { open, role });
     }
-    await sendText(res, outputBytes, (signal) => outputOf(req, client, processId, { after, signal }));
+    await sendText(req, res, outputBytes, (signal) => outputOf(req, client, processId, { after, signal }));
   });
 
   router.post(`${one}/input`, async (req, res) => {

@@ -1,22 +1,26 @@
 import type { Request, Response } from 'express';
 import { DomainError } from '../../../base/errors.ts';
 import { type Gap, isOutput, noteOf, positionAfter } from '../../../integrations/computers/processes/records.ts';
+import { callerOf } from '../../frame/auth/caller.ts';
 import { goneOf } from '../../frame/goneOf.ts';
 import { drained } from '../../frame/sse.ts';
+import { inTurn } from './inTurn.ts';
 import type { AttemptMark, ShownRecord } from './streamOutput.ts';
 
 const events = 'text/event-stream';
 
 /** Sends the stored output up to `outputBytes` as text. */
 export async function sendText(
+  req: Request,
   res: Response,
   outputBytes: number,
   open: (signal: AbortSignal) => AsyncIterable<ShownRecord>,
 ): Promise<void> {
+  const { userId } = callerOf(req);
   const gone = goneOf(res);
   res.set({ 'content-type': 'text/plain; charset=utf-8', 'x-output-position': String(outputBytes) });
   try {
-    for await (const record of open(gone)) {
+    for await (const record of inTurn(open(gone), { userId, signal: gone })) {
       // Later output is for the next request.
       if (record.position >= outputBytes) break;
       if (record.kind === 'attempt')

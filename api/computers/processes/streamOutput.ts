@@ -11,10 +11,12 @@ import {
 import type { OutputRecord } from '../../../integrations/computers/types.ts';
 import type { Role } from '../../../models/identity/tables.ts';
 import { loggable } from '../../../telemetry/loggable.ts';
+import { callerOf } from '../../frame/auth/caller.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 import { whenClosed } from '../../frame/goneOf.ts';
 import { drained, eventStreamHeaders } from '../../frame/sse.ts';
 import { stillAllowed } from '../../frame/stillAllowed.ts';
+import { inTurn } from './inTurn.ts';
 
 const reconnectAfterMs = 1_000;
 
@@ -41,6 +43,7 @@ export async function streamOutput(
 ): Promise<void> {
   const over = new AbortController();
   const end = () => over.abort();
+  const { userId } = callerOf(req);
   const isAllowed = stillAllowed({ identity }, req, spaceId, role);
   const { heartbeatMs, authorizationMs } = config.chat.streams;
   const timers = [
@@ -59,7 +62,7 @@ export async function streamOutput(
   closing.addEventListener('abort', end);
   try {
     const events = new OutputEvents();
-    const records = open(over.signal);
+    const records = inTurn(open(over.signal), { userId, signal: over.signal });
     res.writeHead(200, eventStreamHeaders);
     res.write(`retry: ${reconnectAfterMs}\n\n`);
     if (processId !== undefined) res.write(event('process', undefined, { processId }));

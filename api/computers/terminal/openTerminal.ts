@@ -9,6 +9,7 @@ import { signatureOf } from '../../../integrations/git/rules/person.ts';
 import type { UpgradeHandler } from '../../frame/area.ts';
 import { actorOf } from '../../frame/auth/actor.ts';
 import { authorOf } from '../../frame/auth/authorOf.ts';
+import { callerOf } from '../../frame/auth/caller.ts';
 import type { RouteDeps } from '../../frame/deps.ts';
 import { pathOf, queryOf } from '../../frame/request.ts';
 import { requireFreeId } from '../processes/routes.ts';
@@ -29,7 +30,7 @@ export const openTerminal: UpgradeHandler = (deps) => async (req) => {
   if (after !== undefined && after > process.outputBytes) throw positionUnknown();
   return {
     open(connection) {
-      new Terminal({ connection, client, process, writer, log: req.log }).run(after);
+      new Terminal({ connection, client, process, writer, userId: callerOf(req).userId, log: req.log }).run(after);
     },
   };
 };

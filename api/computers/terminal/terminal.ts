@@ -5,6 +5,7 @@ import { type Exit, type Gap, noteOf, type Size } from '../../../integrations/co
 import type { OutputRecord, ProcessInfo } from '../../../integrations/computers/types.ts';
 import { loggable } from '../../../telemetry/loggable.ts';
 import type { Connection } from '../../frame/connection.ts';
+import { inTurn } from '../processes/inTurn.ts';
 import { type ClientMessage, readMessage, type ServerMessage } from './messages.ts';
 
 /** The process has ended, and all of its output was sent. */
@@ -20,6 +21,7 @@ export class Terminal {
   readonly #client: HostClient;
   readonly #process: ProcessInfo;
   readonly #writer: string;
+  readonly #userId: string;
   readonly #log: Pick<Logger, 'warn'>;
   #waiting: ClientMessage[] = [];
   #isWriting = false;
@@ -33,12 +35,14 @@ export class Terminal {
     client: HostClient;
     process: ProcessInfo;
     writer: string;
+    userId: string;
     log: Pick<Logger, 'warn'>;
   }) {
     this.#connection = options.connection;
     this.#client = options.client;
     this.#process = options.process;
     this.#writer = options.writer;
+    this.#userId = options.userId;
     this.#log = options.log;
     this.#told = options.process.pty ?? { cols: 80, rows: 24 };
   }
@@ -59,7 +63,8 @@ export class Terminal {
     const position = after ?? (await this.#showScreen());
     if (after !== undefined) this.#say({ type: 'position', position });
     const signal = this.#connection.closed;
-    for await (const record of this.#client.output(processId, { after: position, follow: true, signal })) {
+    const output = this.#client.output(processId, { after: position, follow: true, signal });
+    for await (const record of inTurn(output, { userId: this.#userId, signal })) {
       await this.#pass(record);
       if (record.kind === 'exit') return this.#connection.close(endedCode, 'The process has ended.');
     }

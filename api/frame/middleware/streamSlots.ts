@@ -12,8 +12,7 @@ export function streamSlots({ http }: Pick<Config, 'http'>): RequestHandler {
   return (req, res, next) => {
     const userId = req.caller?.userId;
     const isStream = req.operation?.answerTypes.includes('text/event-stream') === true;
-    // A client that has already gone would never free its slot.
-    if (userId !== undefined && isStream && !res.closed) whenClosed(res, streams.enter(userId));
+    if (userId !== undefined && isStream) whenClosed(res, streams.enter(userId));
     next();
   };
 }

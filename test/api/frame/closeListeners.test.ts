@@ -4,13 +4,8 @@ import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Response } from 'express';
 import { goneOf, whenClosed } from '../../../api/frame/goneOf.ts';
-import { type RunningApi, startApi } from '../../../api/frame/server.ts';
-import { createLiveComputers } from '../../../bin/computers/liveComputers.ts';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
-import type { LiveHost } from '../../../integrations/computers/liveComputers.ts';
-import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
-import { buildApi, type TestApi } from '../../builders/api.ts';
-import { buildSpace, buildUser } from '../../builders/identity.ts';
+import { type ServedComputers, serveComputers } from '../../builders/servedComputers.ts';
 
 /** Node warns of a leak when an emitter gets more. */
 const mostListeners = EventEmitter.defaultMaxListeners;
@@ -26,15 +21,7 @@ const client = {
     yield { kind: 'stdout', position: 0, payload: Buffer.from(text) };
   },
 } as unknown as HostClient;
-const host: LiveHost = {
-  client: () => client,
-  files: async () => client,
-  work: () => Promise.reject(new Error('No test asks for it.')),
-  metrics: () => Promise.reject(new Error('No test asks for it.')),
-};
-
-let api: TestApi;
-let server: RunningApi;
+let served: ServedComputers;
 /** The most listeners for `close` that one response has had. */
 let most = 0;
 
@@ -46,29 +33,16 @@ function watch(message: unknown): void {
 }
 
 beforeAll(async () => {
-  api = await buildApi();
-  const { config, database, launcher } = api.deps;
-  const liveComputers = createLiveComputers({ database, config, launcher, hostOf: async () => host });
-  server = await startApi({ ...api.deps, liveComputers, config: { ...config, http: { ...config.http, port: 0 } } });
+  served = await serveComputers(client);
   subscribe('http.server.request.start', watch);
 });
 afterAll(async () => {
   unsubscribe('http.server.request.start', watch);
-  await server.close({ graceMs: 0 });
-  await api.close();
+  await served.close();
 });
 beforeEach(() => {
   most = 0;
 });
-
-async function buildPath() {
-  const { user, token } = await buildUser(api.identity);
-  const { space } = await buildSpace(api.identity, user.id);
-  const { id } = await defaultComputer(api.environment.database, space.id);
-  const sql = "UPDATE computers SET status = 'running', host_id = 'hst_test' WHERE id = ?";
-  await api.environment.database.pool.query(sql, [id]);
-  return { token, path: `/api/spaces/${space.id}/computers/${id}` };
-}
 
 test.each([
   ['a whole file', '/files?path=a', {}, 200],
@@ -76,8 +50,8 @@ test.each([
   ['output as text', '/processes/prc_1/output', { accept: 'text/plain' }, 200],
   ['output as events', '/processes/prc_1/output', { accept: 'text/event-stream' }, 200],
 ])('The answer with %s has fewer close listeners than Node warns about', async (_, request, headers, status) => {
-  const { token, path } = await buildPath();
-  const answer = await fetch(`${server.url}${path}${request}`, {
+  const { token, path } = await served.computer();
+  const answer = await fetch(`${served.url}${path}${request}`, {
     headers: { authorization: `Bearer ${token}`, ...headers },
   });
   expect([answer.status, (await answer.text()).length > 0]).toEqual([status, true]);
@@ -95,4 +69,7 @@ test('All work that waits for the end of a response shares one listener, and is 
   res.emit('close');
   expect(done).toEqual(Array.from({ length: 100 }, (_, number) => number));
   expect(signals.every(({ aborted }) => aborted)).toBe(true);
+  // Work that comes later is done too.
+  whenClosed(res, () => void done.push(100));
+  expect([done.at(-1), goneOf(res).aborted]).toEqual([100, true]);
 });
