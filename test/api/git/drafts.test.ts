@@ -229,7 +229,7 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect(telling).toMatchObject({
       status: 409,
       code: 'GIT_CONFLICT',
-      body: { detail: expect.stringMatching(new RegExp(`a\\.txt.*not committed .*: ${committed}\\.$`)) },
+      body: { detail: expect.stringMatching(new RegExp(`a\\.txt.*uncommitted .* ${committed}\\.$`)) },
     });
     const [before, ours] = [await said(draft, look), await said(repository, look)];
     const refused = await merge(draft.id);
