@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { hostLayout } from '../../../integrations/computers/host/layout.ts';
 import { describeMachine } from '../../../integrations/computers/host/machine/describeMachine.ts';
+import { readRecord } from '../../../integrations/computers/host/records.ts';
 import { runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { startHostProcess } from '../../builders/hostProcess.ts';
 import { mountSmallDisk, noSmallDisk } from '../../support/smallDisk.ts';
@@ -88,5 +89,15 @@ describe('homes on a full disk of a host', () => {
     expect(remote.ended).toMatchObject([{ computerId, end: { code: 'HOST_FAILED' } }]);
     const after = await runOn(client, 'cat kept; rm -f big; echo new > new; sync; cat new');
     expect(after).toMatchObject({ stdout: 'kept\nnew\n', stderr: '' });
+  });
+
+  it('are in use only by the processes of their own host', async () => {
+    await using one = await startHostProcess({ ...options });
+    await using other = await startHostProcess({ ...options });
+    const { computerId } = await startComputer(other.host);
+    const { pid = 0 } = readRecord(hostLayout(other.dir), computerId)?.run?.holder ?? {};
+    const mounts = execFileSync('cat', [`/proc/${pid}/mountinfo`]).toString();
+    expect(mounts).toContain(hostLayout(other.dir).homes);
+    expect(mounts).not.toContain(hostLayout(one.dir).homes);
   });
 });
