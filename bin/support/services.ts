@@ -3,7 +3,7 @@ import type { ReadinessCheck } from '../../api/frame/deps.ts';
 import type { Config } from '../../config/index.ts';
 import { createPayments } from '../../integrations/billing/index.ts';
 import { createCatalogue } from '../../integrations/chat/catalogue.ts';
-import { faultOfHomes } from '../../integrations/computers/host/disks/image.ts';
+import { faultOfHost } from '../../integrations/computers/host/disks/image.ts';
 import { hostLayout } from '../../integrations/computers/host/layout.ts';
 import { createTenantServer, type TenantServer } from '../../integrations/databases/tenantServer.ts';
 import { createAuthority } from '../../integrations/egress/certificates.ts';
@@ -92,7 +92,7 @@ export async function createServices({ config, logger, readers, remoteWriters, d
             name: 'computers',
             without: 'The computers of this machine cannot be used until their homes can be written again.',
             async check() {
-              const fault = faultOfHomes(hostLayout(config.computers.dir).homes);
+              const fault = faultOfHost(hostLayout(config.computers.dir));
               if (fault !== undefined) throw new Error(fault);
             },
           },

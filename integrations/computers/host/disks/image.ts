@@ -1,8 +1,10 @@
-import { readdirSync, readFileSync, readlinkSync, realpathSync, statSync, truncateSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync, statSync, truncateSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { run } from '../../spawner/spawner.ts';
 import { ifThere } from '../../system/ifThere.ts';
 import { runHere } from '../../system/programs.ts';
+import { isTaken } from '../hostLock.ts';
+import type { HostLayout } from '../layout.ts';
 import { type DiskRoom, roomIn } from './disks.ts';
 
 // btrfs turns read-only for all homes when it cannot write a block, so the file behind it never lacks one: the file is
@@ -124,6 +126,12 @@ export function faultOfHomes(homes: string): string | undefined {
   return mountOf(homes)?.isReadOnly === true
     ? 'the file system of the homes is read-only after an error (the kernel’s log says which)'
     : undefined;
+}
+
+/** The same for a host's folder, also while its host runs and cannot mount the homes again. */
+export function faultOfHost({ homes, image, lock }: Pick<HostLayout, 'homes' | 'image' | 'lock'>): string | undefined {
+  if (mountOf(homes) === undefined && existsSync(image) && isTaken(lock)) return 'the homes are not mounted';
+  return faultOfHomes(homes);
 }
 
 /** Processes that keep a mounted device in a mount namespace other than ours. */

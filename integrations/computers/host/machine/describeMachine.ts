@@ -10,7 +10,7 @@ import { type CgroupRoots, findCgroups } from '../confinement/cgroupRoots.ts';
 import { socketLimit } from '../confinement/computerCgroup.ts';
 import { isMounted } from '../disks/btrfs.ts';
 import { type DiskRoom, describeRoom, isScarce, roomIn } from '../disks/disks.ts';
-import { faultOfHomes, roomInImage } from '../disks/image.ts';
+import { faultOfHost, roomInImage } from '../disks/image.ts';
 import type { HostOptions } from '../host.ts';
 import { hostLayout } from '../layout.ts';
 import { closedFolderAdvice, findOwnView, terminalAdvice } from './machine.ts';
@@ -73,7 +73,7 @@ export async function describeMachine(
   const room = roomFor(dir, imageMiB);
   if (room !== undefined && isScarce(room)) lines.push(`their disk is nearly full: ${describeRoom(room)}`);
   const off = lines.filter((line) => line !== undefined);
-  const fault = faultOfHomes(hostLayout(dir).homes);
+  const fault = faultOfHost(hostLayout(dir));
   return {
     drivers,
     off,
