@@ -92,7 +92,7 @@ export function computersConfig(env: ComputerEnvironment) {
       port: env.ATRIUM_COMPUTERS_PORT,
       url: env.ATRIUM_COMPUTERS_URL?.replace(/\/+$/, ''),
     }),
-    /** Size of the image that holds the homes. Default: most of the free space. */
+    /** The most of the image that holds the homes. Default: most of the free space. */
     imageMiB: env.ATRIUM_COMPUTERS_IMAGE_MIB,
     /** Memory for all computers of this host together. Default: all but a tenth of the machine's. */
     memoryMiB: env.ATRIUM_COMPUTERS_MEMORY_MIB,

@@ -2,6 +2,7 @@ import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import type { Config } from '../../config/index.ts';
 import { btrfsDisks } from '../../integrations/computers/host/disks/btrfs.ts';
 import { type Disks, unfinished } from '../../integrations/computers/host/disks/disks.ts';
+import { tend } from '../../integrations/computers/host/disks/tend.ts';
 import { watchedDisks } from '../../integrations/computers/host/disks/watched.ts';
 import { computerLayout, type HostLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { giveFolder, identify, isRoot, makeComputerDir } from '../../integrations/computers/host/machine/setUp.ts';
@@ -42,6 +43,10 @@ export async function loadHomes(
   chmodSync(layout.dir, 0o711);
   const uids = isRoot() ? openUids() : undefined;
   const disks = await openDisks(layout, uids, config.computers.imageMiB);
+  const tending = tend(disks, {
+    everyMs: 1_000,
+    failed: (error) => gaps.push(`room for homes: ${error instanceof Error ? error.message : String(error)}`),
+  });
   try {
     // The largest comes last, so that one home does not take the room of many.
     for (const home of homes.computers.toSorted((one, other) => one.content.bytes - other.content.bytes)) {
@@ -49,6 +54,7 @@ export async function loadHomes(
       if (gap !== undefined) gaps.push(gap);
     }
   } finally {
+    await tending.stop();
     await disks.close();
   }
   await renameHost(database, homes.hostId, identify(layout));

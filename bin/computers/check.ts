@@ -16,19 +16,21 @@ import { commandLine } from '../support/commandLine.ts';
 const answerMs = 60_000;
 
 /**
- * Whether computers can run on this machine, and which limits would not hold. Never reports a fault, since nothing else
- * needs computers.
+ * Whether computers can run on this machine, and which limits would not hold. Reports a fault only if existing homes
+ * cannot be used, since nothing else needs computers.
  */
 export async function checkComputers(launch: LaunchConfig): Promise<CheckResult> {
   if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
   const programs = describeSandboxPrograms(launch);
-  const { drivers, off: missing, room } = await describeMachine(launch.computersDir, options(launch));
+  const { drivers, off: missing, fault, room } = await describeMachine(launch.computersDir, options(launch));
   if (drivers.every(({ refused }) => refused !== undefined)) {
     // Other systems have only containers, whose driver is the last in the list.
     const isLinux = process.platform === 'linux';
     if (programs.missing && isLinux) return off(`sandboxes: ${programs.detail}`);
     return off(drivers.at(isLinux ? 0 : -1)?.refused ?? 'no driver is wanted');
   }
+  if (fault !== undefined)
+    return wrong(`none can be used: ${fault}; its host mounts them anew, or says in its log why not`);
   if (missing.length > 0) return off(`they run, but ${missing.join('; ')}`);
   const limits = 'each with a user of its own and limits of CPU, memory, tasks and disk';
   return ok(room === undefined ? limits : `${limits}; ${room}`);
@@ -61,7 +63,13 @@ export function checkBrowsers(launch: LaunchConfig): CheckResult {
 /** Finds programs that were built for this user, as a start does. */
 function options(launch: LaunchConfig) {
   const { drivers, runsc = cachedGvisor(launch), docker } = launch.computerDrivers;
-  return { ...(drivers !== undefined && { drivers }), ...(runsc !== undefined && { runsc }), docker };
+  const imageMiB = launch.computersImageMiB;
+  return {
+    ...(imageMiB !== undefined && { imageMiB }),
+    ...(drivers !== undefined && { drivers }),
+    ...(runsc !== undefined && { runsc }),
+    docker,
+  };
 }
 
 /** Whether the hosts of this installation answer this machine at the addresses that they announce. */

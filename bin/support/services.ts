@@ -3,6 +3,8 @@ import type { ReadinessCheck } from '../../api/frame/deps.ts';
 import type { Config } from '../../config/index.ts';
 import { createPayments } from '../../integrations/billing/index.ts';
 import { createCatalogue } from '../../integrations/chat/catalogue.ts';
+import { faultOfHost } from '../../integrations/computers/host/disks/image.ts';
+import { hostLayout } from '../../integrations/computers/host/layout.ts';
 import { createTenantServer, type TenantServer } from '../../integrations/databases/tenantServer.ts';
 import { createAuthority } from '../../integrations/egress/certificates.ts';
 import { EgressGuard } from '../../integrations/egress/guard.ts';
@@ -84,6 +86,18 @@ export async function createServices({ config, logger, readers, remoteWriters, d
       without: 'What needs the bytes of the drive is answered with 503. Everything else goes on.',
       check: () => storage.check(),
     },
+    ...(config.computers.hosted
+      ? [
+          {
+            name: 'computers',
+            without: 'The computers of this machine cannot be used until their homes can be written again.',
+            async check() {
+              const fault = faultOfHost(hostLayout(config.computers.dir));
+              if (fault !== undefined) throw new Error(fault);
+            },
+          },
+        ]
+      : []),
     ...(notices === undefined
       ? []
       : [

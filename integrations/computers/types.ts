@@ -35,7 +35,7 @@ export type HostedState =
       lastActiveAt: string;
       runningProcesses: number;
     }
-  | { state: 'gone'; code?: 'COMPUTER_NOT_ANSWERING' }
+  | { state: 'gone'; code?: 'COMPUTER_NOT_ANSWERING' | 'HOST_FAILED' }
   | { state: 'absent' };
 
 /** What the processes of a computer use. */

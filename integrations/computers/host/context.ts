@@ -44,6 +44,15 @@ export function driverOf(
   throw new DomainError('unavailable', 'HOST_FAILED', message, { retryAfterSeconds });
 }
 
+/** Throws 503 `HOST_FAILED` while no home can be used. Each work on a home calls it first, in the computer's lane. */
+export function requireHomes({ disks }: Pick<HostContext, 'disks'>): void {
+  const fault = disks.fault();
+  if (fault === undefined) return;
+  throw new DomainError('unavailable', 'HOST_FAILED', `This host cannot use the homes: ${fault}.`, {
+    retryAfterSeconds,
+  });
+}
+
 /** The default driver. It is recorded with the computer, since the preference may change later. */
 export function usualDriver(context: Pick<HostContext, 'drivers'>): { driver: DriverName } | undefined {
   const [driver] = driversOf(context);

@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import { awaitDrivers } from '../drivers/drivers.ts';
 import { HostClient } from '../hostClient.ts';
-import { driversOf, type HostContext } from './context.ts';
+import { driversOf, type HostContext, requireHomes } from './context.ts';
+import { tend } from './disks/tend.ts';
 import { FileSandboxes, type SandboxWork } from './files/fileSandboxes.ts';
 import type { Host, HostDeadlines, HostOptions } from './host.ts';
 import { HostError } from './hostErrors.ts';
@@ -15,7 +16,7 @@ import { inspect, inspectForList, metrics } from './life/look.ts';
 import { pause, resume } from './life/pause.ts';
 import { openEgress, start } from './life/start.ts';
 import { destroy, removeStrays, setRight } from './life/sweep.ts';
-import { watch } from './life/watch.ts';
+import { endUnasked, watch } from './life/watch.ts';
 import { setUpMachine } from './machine/setUp.ts';
 import { type ComputerRecord, listRecords, readRecord } from './records.ts';
 
@@ -69,6 +70,11 @@ export async function createHost(given: HostOptions): Promise<Host> {
   }
   const watching = watch(context, lanes, sandboxes.work);
   const awaiting = awaitDrivers(context, sweepAll);
+  const tending = tend(context.disks, {
+    everyMs: deadlines.watchMs,
+    failed: (err) => context.log('error', { err }, 'The file system of the homes could not be looked after'),
+    mend: (fault) => mendHomes(context, lanes, Object.values(sandboxes), fault),
+  });
 
   const known = (computerId: string): ComputerRecord => {
     const record = isComputerId(computerId) ? readRecord(layout, computerId) : undefined;
@@ -86,6 +92,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     // Take the slot before the lane, so that starts and stops do not wait for slots.
     using _place = await sandboxes[purpose].place(seen);
     return await lanes.in(computerId, async () => {
+      requireHomes(context);
       const record = known(computerId);
       return isRunning(record.run) ? socket : sandboxes[purpose].open(record);
     });
@@ -102,6 +109,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
   };
   const close = async () => {
     watching.stop();
+    await tending.stop();
     awaiting.stop();
     await context.holders.close();
     await lanes.idle();
@@ -112,16 +120,19 @@ export async function createHost(given: HostOptions): Promise<Host> {
   return {
     hostId: context.hostId,
     get drivers() {
-      return driversOf(context);
+      return context.disks.fault() === undefined ? driversOf(context) : [];
     },
     get refused() {
-      return [...context.refused.values()].map(({ name, refused }) => ({ name, refused }));
+      const fault = context.disks.fault();
+      const unusable = fault === undefined ? [] : driversOf(context).map((name) => ({ name, refused: fault }));
+      return [...context.refused.values(), ...unusable].map(({ name, refused }) => ({ name, refused }));
     },
     rights: context.rights,
     limits: context.limits,
     async start(spec) {
       if (!isComputerId(spec.computerId)) throw new HostError('COMPUTER_ABSENT', 'that is no id of a computer');
       return lanes.in(spec.computerId, async (signal) => {
+        requireHomes(context);
         // Programs in the work sandbox would use the home unnoticed by the started computer.
         await sandboxes.work.close(spec.computerId);
         return start(context, spec, signal);
@@ -134,6 +145,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     async destroy(computerId) {
       if (!isComputerId(computerId)) return;
       const work = async () => {
+        requireHomes(context);
         const record = readRecord(layout, computerId);
         for (const each of Object.values(sandboxes)) await each.close(computerId);
         if (record !== undefined) await destroy(context, record);
@@ -142,9 +154,10 @@ export async function createHost(given: HostOptions): Promise<Host> {
     },
     fork(from, to, signal) {
       const inSource: InSource = (work, given) => inLaneOf(lanes, from, (inLane) => work(known(from), inLane), given);
-      return lanes.in(to.computerId, (own) =>
-        fork(context, inSource, to, signal ? AbortSignal.any([own, signal]) : own),
-      );
+      return lanes.in(to.computerId, async (own) => {
+        requireHomes(context);
+        return fork(context, inSource, to, signal ? AbortSignal.any([own, signal]) : own);
+      });
     },
     metrics: async (computerId) => metrics(context, known(computerId)),
     inspect: async (computerId) =>
@@ -173,6 +186,24 @@ export async function createHost(given: HostOptions): Promise<Host> {
       await context.disks.close();
     },
   };
+}
+
+/** Ends everything that uses the homes, whose programs fail already, and mounts the homes anew. */
+async function mendHomes(context: HostContext, lanes: Lanes, sandboxes: FileSandboxes[], fault: string): Promise<void> {
+  const release = async () => {
+    const records = listRecords(context.layout);
+    const ends = records.map(({ computerId }) =>
+      lanes.in(computerId, () => endUnasked(context, computerId, fault, 'HOST_FAILED')),
+    );
+    await Promise.all([...ends, ...sandboxes.map((each) => each.closeAll())]);
+    await context.holders.clear();
+    await lanes.idle(); // what comes later is refused
+  };
+  await context.disks.mend(release).catch((cause: unknown) => {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`no home can be used: ${fault}; they cannot be mounted anew: ${why}`);
+  });
+  context.log('warn', { fault }, 'The homes were mounted anew and can be used again');
 }
 
 async function sweep(context: HostContext, lanes: Lanes, sandboxes: FileSandboxes[]): Promise<string[]> {

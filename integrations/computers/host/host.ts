@@ -15,7 +15,7 @@ export interface HostOptions {
   /** The path of gVisor's program. Undefined: it is looked for in the system's folders. */
   runsc?: string;
   docker?: DockerOptions;
-  /** The size of the image with all homes. Undefined: four fifths of the free space. */
+  /** The most MiB of the image with all homes. Undefined, and at most: four fifths of what the disk could give it. */
   imageMiB?: number;
   /** The memory of all computers together. Undefined: all but a tenth of the machine's, which is also the maximum. */
   memoryMiB?: number;

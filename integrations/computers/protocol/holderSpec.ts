@@ -144,7 +144,7 @@ export interface HolderEnd {
   /** The reason for a person, in one line. */
   reason: string;
   /** A code for users. Set if the host ended the computer for a reason that users should know. */
-  code?: 'COMPUTER_NOT_ANSWERING';
+  code?: 'COMPUTER_NOT_ANSWERING' | 'HOST_FAILED';
   at: string;
 }
 

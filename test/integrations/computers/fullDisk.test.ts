@@ -30,12 +30,13 @@ describe('a full disk', () => {
     const { computerId } = computerSpec();
     await expect(host.start(computerSpec({ limits }))).rejects.toMatchObject({ code: 'DISK_FULL' });
     await expect(host.fork(one.computerId, { computerId, limits })).rejects.toMatchObject({ code: 'DISK_FULL' });
-    const { off } = await describeMachine(dir);
+    const { off } = await describeMachine(dir, { imageMiB: 300 });
     expect(off).toContainEqual(expect.stringMatching(/nearly full: 0\.\d of 0\.\d GiB are free/));
     // Existing computers can start again, so that their users can clean up.
     await host.start({ ...one.spec, generation: 2 });
     expect((await runOn(one.client, 'rm big && sync && echo cleared')).stdout).toBe('cleared\n');
-    while ((await describeMachine(dir)).off.some((line) => line.includes('full'))) await runOn(one.client, 'sync');
+    while ((await describeMachine(dir, { imageMiB: 300 })).off.some((line) => line.includes('full')))
+      await runOn(one.client, 'sync');
     await startComputer(host, { limits });
     expect((await runOn(other.client, 'cat kept')).stdout).toBe('kept\n');
   });

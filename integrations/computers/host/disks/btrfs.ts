@@ -1,35 +1,32 @@
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { renameDurablySync } from '../../../../disk/durable.ts';
 import { run } from '../../spawner/spawner.ts';
 import { runHere } from '../../system/programs.ts';
-import { type Disks, roomInImage, unfinished } from './disks.ts';
+import { until } from '../deadline.ts';
+import { type Disks, unfinished } from './disks.ts';
+import {
+  allocate,
+  faultOfHomes,
+  firstBytes,
+  growImage,
+  type Image,
+  isDiskShort,
+  keepersOf,
+  mountOf,
+  roomInImage,
+  shrinkImage,
+} from './image.ts';
 import { giveAll, syncAll } from './watched.ts';
 
-interface ImageOptions {
-  image: string;
-  homes: string;
-  /** The size of the image. Undefined: four fifths of the free space. */
-  sizeMiB?: number | undefined;
-}
+/** How long the kernel may take to detach a loop device after its last use. */
+const detachMs = 10_000;
 
 /**
  * Keeps homes as subvolumes of one btrfs image, each with a quota: the file system keeps the limits, and a fork is a
  * snapshot. For root only. Says why if there is no image and none can be made. Throws if an existing image cannot be
  * mounted, because every home would seem lost.
  */
-export async function btrfsDisks(options: ImageOptions): Promise<Disks | { missing: string }> {
+export async function btrfsDisks(options: Image): Promise<Disks | { missing: string }> {
   const { image, homes } = options;
   mkdirSync(homes, { recursive: true, mode: 0o711 });
   if (!isMounted(homes) && existsSync(image)) await mount(image, homes);
@@ -43,20 +40,20 @@ export async function btrfsDisks(options: ImageOptions): Promise<Disks | { missi
     }
   }
   chmodSync(homes, 0o711); // every computer's user may enter it, none may list it
-  return btrfs(homes, image);
+  return btrfs(options);
 }
 
-async function makeImage({ image, homes, sizeMiB }: ImageOptions): Promise<void> {
-  const { bavail, bsize } = statfsSync(homes);
-  const freeMiB = Math.floor((bavail * bsize * 0.8) / (1024 * 1024));
-  // Never more than is free: an image that cannot grow turns read-only for all.
-  const size = Math.min(sizeMiB ?? freeMiB, freeMiB);
-  if (size < 256) throw new Error(`only ${freeMiB} MiB are free for homes`);
+async function makeImage(place: Image): Promise<void> {
+  const { image, homes } = place;
+  const bytes = firstBytes(place);
+  if (bytes < 256 * 1_048_576) throw new Error(`only ${Math.floor(bytes / 1_048_576)} MiB may be used for homes`);
   const draft = `${image}.new`;
   writeFileSync(draft, '', { mode: 0o600 });
-  truncateSync(draft, size * 1024 * 1024);
+  // Where the disk itself is btrfs, it must not copy the blocks that it has allocated.
+  await runHere('chattr', ['+C', draft]).catch(() => undefined);
   try {
-    await runHere('mkfs.btrfs', ['--quiet', '--force', draft]);
+    await allocate(draft, 0, bytes);
+    await runHere('mkfs.btrfs', ['--quiet', '--force', '--nodiscard', draft]);
     await mount(draft, homes);
     await runHere('btrfs', ['quota', 'enable', homes]);
     renameDurablySync(draft, image);
@@ -67,18 +64,16 @@ async function makeImage({ image, homes, sizeMiB }: ImageOptions): Promise<void>
   }
 }
 
+/** Without discards, which would give allocated blocks back to the disk. */
 async function mount(image: string, homes: string): Promise<void> {
-  await runHere('mount', ['-t', 'btrfs', '-o', 'loop,nodev,nosuid,noatime,discard=async,commit=10', image, homes]);
+  await runHere('mount', ['-t', 'btrfs', '-o', 'loop,nodev,nosuid,noatime,nodiscard,commit=10', image, homes]);
 }
 
-export function isMounted(folder: string): boolean {
-  const points = readFileSync('/proc/self/mountinfo', 'utf8')
-    .split('\n')
-    .map((line) => line.split(' ')[4]);
-  return points.includes(folder.replaceAll(' ', '\\040'));
-}
+export const isMounted = (folder: string) => mountOf(folder) !== undefined;
 
-function btrfs(homes: string, image: string): Disks {
+function btrfs(place: Image): Disks {
+  const { homes, image } = place;
+  let isFirst = true;
   const limit = (home: string, limitMiB: number) =>
     run('btrfs', ['qgroup', 'limit', String(limitMiB * 1024 * 1024), home]);
   return {
@@ -99,13 +94,32 @@ function btrfs(homes: string, image: string): Disks {
       renameSync(unfinished(to), to);
       await syncAll(homes);
     },
-    room: () => roomInImage(homes, image),
+    room: () => roomInImage(place),
     async usedBytes(home) {
       const output = await run('btrfs', ['qgroup', 'show', '--raw', '-f', home]);
       return Number(/^\s*0\/\d+\s+(\d+)/m.exec(output)?.[1] ?? 0);
     },
     async remove(home) {
       if (existsSync(home)) await run('btrfs', ['subvolume', 'delete', home]);
+    },
+    async tend() {
+      if (isFirst) await shrinkImage(place).finally(() => (isFirst = false));
+      await growImage(place);
+    },
+    fault: () => (isMounted(homes) ? faultOfHomes(homes) : 'the homes are not mounted'),
+    async mend(release) {
+      if (isDiskShort(image)) throw new Error('their disk is full');
+      await release();
+      const { source } = mountOf(homes) ?? {};
+      const keepers = source === undefined ? [] : keepersOf(source);
+      // While it is mounted anywhere, a new mount would have the same error.
+      if (keepers.length > 0) {
+        throw new Error(`other processes keep them mounted; end these: ${keepers.slice(0, 10).join(', ')}`);
+      }
+      if (source !== undefined) await run('umount', [homes]);
+      const isFree = async () => (await run('losetup', ['--associated', image])) === '';
+      if (!(await until(isFree, detachMs))) throw new Error('something still keeps their loop device in use');
+      await mount(image, homes);
     },
     async close() {
       if (isMounted(homes)) await run('umount', [homes]);

@@ -1,5 +1,4 @@
 import { statfsSync } from 'node:fs';
-import { dirname } from 'node:path';
 
 /** The name of a copy until it is finished. */
 export const unfinished = (home: string) => `${home}.fork`;
@@ -17,6 +16,12 @@ export interface Disks {
   room(): DiskRoom;
   usedBytes(home: string): Promise<number>;
   remove(home: string): Promise<void>;
+  /** Keeps room ahead of what the homes use. Called again and again, by one process. */
+  tend(): Promise<void>;
+  /** Why no home can be used now. Undefined if they can. */
+  fault(): string | undefined;
+  /** Makes the homes usable again after a fault, once that can work. `release` ends everything that uses them. */
+  mend(release: () => Promise<void>): Promise<void>;
   /** Unmounts the homes. None may be in use. */
   close(): Promise<void>;
 }
@@ -37,12 +42,6 @@ export const isScarce = ({ totalBytes, freeBytes }: DiskRoom) => freeBytes < tot
 export function roomIn(folder: string): DiskRoom {
   const { blocks, bavail, bsize } = statfsSync(folder);
   return { totalBytes: blocks * bsize, freeBytes: bavail * bsize };
-}
-
-/** The image grows on its disk, so the free space of that disk counts as well. */
-export function roomInImage(homes: string, image: string): DiskRoom {
-  const own = roomIn(homes);
-  return { ...own, freeBytes: Math.min(own.freeBytes, roomIn(dirname(image)).freeBytes) };
 }
 
 export function describeRoom({ totalBytes, freeBytes }: DiskRoom): string {

@@ -41,6 +41,9 @@ export function watchedDisks(homes: string): Disks {
       await run('rm', [...removeOptions, '--', home], { timeoutMs: copyTimeoutMs });
       rmSync(home, { recursive: true, force: true });
     },
+    async tend() {},
+    fault: () => undefined,
+    async mend() {},
     async close() {},
   };
 }

@@ -22,6 +22,8 @@ export interface Holder {
 /** Keeps started holders ready, so that no computer waits for Node to start. */
 export interface HolderPool {
   take(): Holder;
+  /** Ends the waiting holders. */
+  clear(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -41,6 +43,11 @@ export function createHolderPool({ size, logs, command }: PoolOptions): HolderPo
       void spare.ended.then(() => spares.delete(spare));
     }
   };
+  const clear = async () => {
+    const waiting = [...spares];
+    for (const spare of waiting) spare.kill();
+    await Promise.all(waiting.map((spare) => spare.ended));
+  };
   fill();
   return {
     take() {
@@ -50,11 +57,10 @@ export function createHolderPool({ size, logs, command }: PoolOptions): HolderPo
       setTimeout(fill, 200).unref();
       return spare;
     },
+    clear,
     async close() {
       closed = true;
-      const waiting = [...spares];
-      for (const spare of waiting) spare.kill();
-      await Promise.all(waiting.map((spare) => spare.ended));
+      await clear();
     },
   };
 }

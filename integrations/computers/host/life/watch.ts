@@ -96,7 +96,8 @@ async function endSilent(context: HostContext, computerId: string, reason: strin
     await endUnasked(context, computerId, reason, 'COMPUTER_NOT_ANSWERING');
 }
 
-async function endUnasked(
+/** Ends a computer that nobody asked to end, if it runs. */
+export async function endUnasked(
   context: HostContext,
   computerId: string,
   reason: string,

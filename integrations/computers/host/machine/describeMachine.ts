@@ -9,7 +9,8 @@ import type { DriverName } from '../../types.ts';
 import { type CgroupRoots, findCgroups } from '../confinement/cgroupRoots.ts';
 import { socketLimit } from '../confinement/computerCgroup.ts';
 import { isMounted } from '../disks/btrfs.ts';
-import { type DiskRoom, describeRoom, isScarce, roomIn, roomInImage } from '../disks/disks.ts';
+import { type DiskRoom, describeRoom, isScarce, roomIn } from '../disks/disks.ts';
+import { faultOfHost, roomInImage } from '../disks/image.ts';
 import type { HostOptions } from '../host.ts';
 import { hostLayout } from '../layout.ts';
 import { closedFolderAdvice, findOwnView, terminalAdvice } from './machine.ts';
@@ -20,6 +21,8 @@ export interface MachineDescription {
   /** For each driver, why this machine does not have it, and what to do. */
   drivers: { name: DriverName; refused: string | undefined }[];
   off: string[];
+  /** Why no home can be used now. */
+  fault?: string;
   /** The room for homes, in words. Undefined if there is no folder for homes yet. */
   room?: string;
 }
@@ -27,7 +30,12 @@ export interface MachineDescription {
 /** Describes the machine without changing anything. */
 export async function describeMachine(
   dir: string,
-  { drivers: wanted = driverNames, runsc, docker = {} }: Pick<HostOptions, 'drivers' | 'runsc' | 'docker'> = {},
+  {
+    drivers: wanted = driverNames,
+    runsc,
+    docker = {},
+    imageMiB,
+  }: Pick<HostOptions, 'drivers' | 'runsc' | 'docker' | 'imageMiB'> = {},
 ): Promise<MachineDescription> {
   const asRoot = process.getuid?.() === 0;
   const bubblewrap = refusalOf(await findBubblewrap(asRoot ? usualFirstUid : undefined));
@@ -62,10 +70,16 @@ export async function describeMachine(
     diskAdvice(dir),
     ...cellAdvice(drivers),
   ];
-  const room = roomFor(dir);
+  const room = roomFor(dir, imageMiB);
   if (room !== undefined && isScarce(room)) lines.push(`their disk is nearly full: ${describeRoom(room)}`);
   const off = lines.filter((line) => line !== undefined);
-  return { drivers, off, ...(room !== undefined && { room: describeRoom(room) }) };
+  const fault = faultOfHost(hostLayout(dir));
+  return {
+    drivers,
+    off,
+    ...(fault !== undefined && { fault }),
+    ...(room !== undefined && { room: describeRoom(room) }),
+  };
 }
 
 const refusalOf = (found: { refused: string } | object) => ('refused' in found ? (found.refused as string) : undefined);
@@ -87,9 +101,9 @@ export function socketAdvice({ version, memory }: CgroupRoots): string | undefin
   return 'this kernel’s cgroups v1 do not limit the memory of sockets: boot with cgroups v2 (systemd.unified_cgroup_hierarchy=1)';
 }
 
-function roomFor(dir: string): DiskRoom | undefined {
+function roomFor(dir: string, sizeMiB: number | undefined): DiskRoom | undefined {
   const { homes, image } = hostLayout(dir);
-  if (isMounted(homes)) return roomInImage(homes, image);
+  if (isMounted(homes)) return roomInImage({ homes, image, sizeMiB });
   return existsSync(homes) && !existsSync(image) ? roomIn(homes) : undefined;
 }
 

@@ -3,6 +3,7 @@ import { totalmem } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { ifThere } from '../../system/ifThere.ts';
 import { findSystemProgram, runHere } from '../../system/programs.ts';
+import { inMountinfo } from '../disks/image.ts';
 
 const mebibyte = 1_048_576;
 /** The share of the machine's tasks that computers do not get. */
@@ -81,11 +82,27 @@ const mount = `mount -t devpts -o newinstance,nosuid,noexec,ptmxmode=0666,mode=0
 
 export const terminalAdvice = 'a computer may take all terminals of this machine, since mounts of its own are refused';
 
-/** Undefined if this machine refuses such mounts, as some containers do. */
-export async function findOwnView(): Promise<OwnView | undefined> {
+// A copy of a mount keeps its device in use. So the homes of other Atriums on this machine, whose mounts a new namespace
+// copies, are unmounted in it.
+const listHomes = 'while read -r _ _ _ _ point _; do case $point in */.homes) printf "%s\\n" "$point"; esac; done';
+const dropOthers =
+  `for point in $(${listHomes} < /proc/self/mountinfo); do ` +
+  '[ "$point" = "$own" ] || umount -l "$(printf %b "$point")"; done 2> /dev/null';
+
+/** Undefined if this machine refuses such mounts, as some containers do. Other homes than `homes` are not in it. */
+export async function findOwnView(homes = ''): Promise<OwnView | undefined> {
   const unshare = findSystemProgram('unshare');
   if (unshare === undefined) return undefined;
-  const view = [unshare, '--mount', '--propagation', 'slave', '/bin/sh', '-c', `${mount} && exec "$@"`, 'sh'];
+  const view = [
+    unshare,
+    '--mount',
+    '--propagation',
+    'slave',
+    '/bin/sh',
+    '-c',
+    `own=$1; shift; set -f; ${dropOthers}; ${mount} && exec "$@"`,
+  ];
+  view.push('sh', inMountinfo(homes));
   const [file, ...args] = view as [string, ...string[]];
   return runHere(file, [...args, '/bin/true'], { timeoutMs: 5_000 }).then(
     () => view,

@@ -62,7 +62,7 @@ export async function setUpMachine(layout: HostLayout, options: HostOptions): Pr
     throw off('Atrium is root, and cannot run anything as another user here; start it as a user who is not root');
   }
   const missing: string[] = uids === undefined ? ['not root: all computers share one user'] : [];
-  const ownView = uids === undefined ? undefined : await findOwnView();
+  const ownView = uids === undefined ? undefined : await findOwnView(layout.homes);
   if (uids !== undefined && ownView === undefined) missing.push(terminalAdvice);
   const limits = hostLimits(options.memoryMiB);
   const roots = cgroupRoots(hostId, without.has('cgroups'), limits, missing);
