@@ -345,7 +345,9 @@ test('single files from a failed fetch are gone before the next fetch', async ()
   expect(asked).toContainEqual(expect.stringContaining(`${tree.slice(0, 2)}/${tree.slice(2)}`));
 
   world.server.interfere = undefined;
-  expect((await world.mirrors.state(ref))?.manifest.refs['refs/heads/main']).not.toBe(tip);
+  const { bundle, manifest } = await world.mirrors.bundleFor(ref, [], world.hooks().signal);
+  await bundle?.[Symbol.asyncDispose]();
+  expect(manifest.refs['refs/heads/main']).not.toBe(tip);
   const mirror = join(world.folderOf(ref), 'mirror.git');
   const has = (id: string) => spawnSync('git', [`--git-dir=${mirror}`, 'cat-file', '-e', id]).status === 0;
   expect([tip, tree].map(has)).toEqual([false, false]);
