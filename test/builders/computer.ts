@@ -25,7 +25,11 @@ export async function withComputers<P extends TestProduct>(
   const dir = mkdtempSync(join(tmpdir(), 'atrium-computers-'));
   // The computers' own users must pass through this folder.
   chmodSync(dir, 0o755);
-  const product = await build({ ATRIUM_COMPUTERS: 'auto', ATRIUM_COMPUTERS_DIR: dir });
+  const product = await build({
+    ATRIUM_COMPUTERS: 'auto',
+    ATRIUM_COMPUTERS_DIR: dir,
+    ATRIUM_COMPUTERS_IMAGE_MIB: '2048',
+  });
   const { close } = product;
   return Object.assign(product, {
     async close() {
