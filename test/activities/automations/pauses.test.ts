@@ -83,7 +83,7 @@ test('Five failures in a row pause an automation and notify its owner, and enabl
   }
   expect(await paused(own, made.id)).toMatchObject({
     ...{ enabled: false, failures: 5, nextRunAt: null },
-    pause: { code: 'FAILED_REPEATEDLY', detail: expect.stringContaining('5 times in a row') },
+    pause: { code: 'FAILED_REPEATEDLY', detail: expect.stringContaining('after 5 failures in a row') },
   });
   expect((await pushed('automation.paused')).payload).toMatchObject({ automationId: made.id, title: 'Report' });
   const again = await own.change(made.id, { enabled: true, prompt: '/say better', modelId: 'demo' });

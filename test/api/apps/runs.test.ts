@@ -197,9 +197,14 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     const { apps } = await setUp();
     const appId = await apps.app(manifestOf('echo Heliotrope; exit 3'));
     const { runId } = (await apps.run(appId)).body;
+    await apps.ended(runId);
     const lines: object[] = [];
     const logger = { info: (facts: object) => lines.push(facts) };
-    const deps = { ...product.environment, logger, workflows: {} } as unknown as AppDeps;
+    const deps = {
+      ...product.environment,
+      logger,
+      workflows: { startRun: async () => 'reached' },
+    } as unknown as AppDeps;
     await createAppActivities(deps).lookAtAppRun({ runId });
     const end = { status: 'failed', code: 'RUN_FAILED', exitCode: 3, attempts: 1, seconds: expect.any(Number) };
     const of = { runId, appId, component: expect.any(String), spaceId: expect.any(String) };

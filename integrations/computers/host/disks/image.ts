@@ -19,23 +19,32 @@ export interface Image {
 }
 
 const mebibyte = 1_048_576;
-/** The image grows when it has less free room than this, and by as much. */
-const stepBytes = 4_096 * mebibyte;
+const shortestStepBytes = 1_024 * mebibyte;
+const longestStepBytes = 4_096 * mebibyte;
+/** The share of its disk that a step may be. On a small disk the rest is needed for other things. */
+const stepShare = 1 / 8;
 /** A smaller step is not worth it. */
 const leastStepBytes = 64 * mebibyte;
 /** The share of what its disk has free that the image may take. The rest is for everything else on that disk. */
 const share = 0.8;
 const resizeTimeoutMs = 60_000;
 
+const wholeMiB = (bytes: number) => Math.floor(bytes / mebibyte) * mebibyte;
+
 /** The size of a new image. */
-export const firstBytes = (image: Image) => Math.min(mostBytes(image), stepBytes);
+export const firstBytes = (place: Image) => Math.min(mostBytes(place), stepBytes(place.image));
 
 /** The size up to which the image may grow now. */
 function mostBytes({ image, sizeMiB = Number.POSITIVE_INFINITY }: Image): number {
-  const { freeBytes } = roomIn(dirname(image));
-  const most = Math.min(sizeMiB * mebibyte, (freeBytes + allocatedBytes(image)) * share);
-  return Math.floor(most / mebibyte) * mebibyte;
+  return wholeMiB(Math.min(sizeMiB * mebibyte, withinReach(image) * share));
 }
+
+/** The image grows when it has less free room than this, and by as much. */
+const stepBytes = (image: string) =>
+  wholeMiB(Math.min(longestStepBytes, Math.max(shortestStepBytes, withinReach(image) * stepShare)));
+
+/** What the image has of its disk, and what is free there. */
+const withinReach = (image: string) => roomIn(dirname(image)).freeBytes + allocatedBytes(image);
 
 const sizeOf = (image: string) => statSync(image, { throwIfNoEntry: false })?.size ?? 0;
 const allocatedBytes = (image: string) => (statSync(image, { throwIfNoEntry: false })?.blocks ?? 0) * 512;
@@ -68,7 +77,7 @@ export async function allocate(image: string, from: number, to: number): Promise
 
 /** Whether the disk lacks blocks that the image will need soon. */
 export const isDiskShort = (image: string) =>
-  roomIn(dirname(image)).freeBytes < Math.min(holesOf(image), stepBytes / 16);
+  roomIn(dirname(image)).freeBytes < Math.min(holesOf(image), stepBytes(image) / 16);
 
 /** Lets the image grow before the homes need it, and fills holes in its file. */
 export async function growImage(place: Image): Promise<void> {
@@ -78,8 +87,9 @@ export async function growImage(place: Image): Promise<void> {
     await run('fallocate', ['--length', String(sizeOf(image)), image], { timeoutMs: resizeTimeoutMs });
   }
   const size = sizeOf(image);
-  const wanted = Math.min(mostBytes(place), size + stepBytes);
-  const isShort = roomIn(homes).freeBytes < stepBytes;
+  const step = stepBytes(image);
+  const wanted = Math.min(mostBytes(place), size + step);
+  const isShort = roomIn(homes).freeBytes < step;
   if (isShort && holesOf(image) === 0 && wanted - size >= leastStepBytes) await allocate(image, size, wanted);
   if (roomIn(homes).totalBytes < sizeOf(image)) await resize(place, 'max');
 }
@@ -89,8 +99,9 @@ export async function shrinkImage(place: Image): Promise<void> {
   const { image, homes } = place;
   const usage = await run('btrfs', ['filesystem', 'usage', '--raw', homes]);
   const usedBytes = Number(/Device allocated:\s+(\d+)/.exec(usage)?.[1] ?? Number.POSITIVE_INFINITY);
-  const wanted = Math.ceil((usedBytes + stepBytes) / mebibyte) * mebibyte;
-  if (!(sizeOf(image) - wanted > stepBytes)) return;
+  const step = stepBytes(image);
+  const wanted = Math.ceil((usedBytes + step) / mebibyte) * mebibyte;
+  if (!(sizeOf(image) - wanted > step)) return;
   await resize(place, String(wanted));
   if (roomIn(homes).totalBytes <= wanted) truncateSync(image, wanted);
   await resize(place, 'max');
