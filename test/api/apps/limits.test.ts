@@ -79,7 +79,7 @@ test('Bodies of unfinished runs are never dropped: a delivery over the limit get
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
   await apps.cancel(first.body.runId);
   await apps.ended(first.body.runId);
-  expect((await apps.deliver(id, late)).body.message).toContain('runs');
+  expect((await apps.deliver(id, late)).body.message).toContain('started a run');
   expect((await apps.deliveries(id)).body.data.map(({ isKept }) => isKept)).toEqual([true, true, false]);
 }, 120_000);
 
