@@ -73,7 +73,7 @@ test('A refused signature says which header is wrong, and keeps no delivery and 
   // None of the ids was used up.
   expect(await apps.deliver(id, signed)).toMatchObject({
     status: 200,
-    body: { message: expect.stringContaining('runs') },
+    body: { message: expect.stringContaining('started a run') },
   });
   expect((await apps.deliver(id, { secret, id: 'a'.repeat(200) })).status).toBe(200);
 });

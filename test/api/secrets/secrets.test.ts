@@ -109,7 +109,7 @@ test('names that load code or settings into programs, or redirect them, are refu
     expect(codeOf(response)).toEqual([422, 'RESERVED_SECRET_NAME']);
     return response.body.detail as string;
   };
-  expect(await detailOf('NODE_OPTIONS')).toContain('NODE_OPTIONS can make programs run run other code');
+  expect(await detailOf('NODE_OPTIONS')).toContain('NODE_OPTIONS can make programs run other code');
   expect(await detailOf('https_proxy')).toContain('changes where programs connect to');
   expect(await detailOf('r00ub0')).toContain('use capitals or an underscore');
 });
