@@ -139,9 +139,9 @@ test('A run that could not be told about its slot is told again', async () => {
   const told: string[] = [];
   let answer = 'late';
   const workflows = { startRun: async ({ id }: { id: string }) => told.push(id) && answer };
-  const { lookAtAppRun } = createAppActivities({ config, database, workflows } as never);
+  const { lookAtAppRun } = createAppActivities({ config, database, logger: { info() {} }, workflows } as never);
   await expect(lookAtAppRun({ runId: ended })).rejects.toThrow('could not be told');
   answer = 'reached';
-  expect(await lookAtAppRun({ runId: ended })).toEqual({ do: 'rest' });
+  expect(await lookAtAppRun({ runId: ended })).toMatchObject({ do: 'rest' });
   expect(told).toEqual([next, next]);
 });
