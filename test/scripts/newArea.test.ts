@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { plainEnvironment } from '../support/atrium.ts';
 
 // The copy starts a stack of its own.
 jest.setTimeout(600_000);
@@ -23,7 +24,7 @@ test('`npm run new-area` writes an area that works, with one line in each of fiv
     for (const file of files.split('\0').filter(Boolean)) cpSync(file, join(copy, file));
     symlinkSync(join(process.cwd(), 'node_modules'), join(copy, 'node_modules'));
     const run = (command: string, args: string[]) =>
-      spawnSync(command, args, { cwd: copy, encoding: 'utf8', env: environment() });
+      spawnSync(command, args, { cwd: copy, encoding: 'utf8', env: plainEnvironment({}) });
     expect(run(process.execPath, ['scripts/newArea.ts', 'reminders'])).toMatchObject({ status: 0, stderr: '' });
     for (const file of lists) {
       const [before, after] = [file, join(copy, file)].map((path) => readFileSync(path, 'utf8').split('\n'));
@@ -38,9 +39,3 @@ test('`npm run new-area` writes an area that works, with one line in each of fiv
     rmSync(copy, { recursive: true });
   }
 });
-
-/** Without the variables of this run, whose stack the copy must not use. */
-function environment(): NodeJS.ProcessEnv {
-  const entries = Object.entries(process.env).filter(([name]) => !/^(ATRIUM_|JEST_|NODE_ENV)/.test(name));
-  return { ...Object.fromEntries(entries), NODE_ENV: undefined };
-}
