@@ -22,13 +22,6 @@ export type DomainErrorKind =
   | 'unavailable' // 503: an upstream is down
   | 'upstreamTimeout'; // 504
 
-const failures: readonly DomainErrorKind[] = ['upstream', 'unavailable', 'upstreamTimeout'];
-
-/** Whether an error refuses what its caller asked for. Otherwise something failed on this side (5xx). */
-export function isRefusal({ kind }: { kind: DomainErrorKind }): boolean {
-  return !failures.includes(kind);
-}
-
 export interface FieldError {
   /** JSON pointer into the request body, or the parameter's name. */
   pointer: string;

@@ -1,4 +1,5 @@
-import { DomainError, isRefusal } from '../../base/errors.ts';
+import { DomainError } from '../../base/errors.ts';
+import { statusOf } from '../../integrations/http/statuses.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import { type Database, transaction } from '../../models/database/database.ts';
 import type { DriveUpload } from '../../models/drive/driveUpload.ts';
@@ -38,7 +39,7 @@ export function createFinishUpload(deps: DriveDeps) {
       return { kind: 'placed', itemId: await place(deps.database, upload, file, deps.config.drive) };
     } catch (error) {
       if (!(error instanceof DomainError) || error.kind === 'unavailable') throw error;
-      return { kind: isRefusal(error) ? 'refused' : 'failed', code: error.code, detail: error.message };
+      return { kind: statusOf[error.kind] < 500 ? 'refused' : 'failed', code: error.code, detail: error.message };
     }
   };
 }
