@@ -95,17 +95,19 @@ export function manifestOf(document: YamlText, checkSchedule: CheckSchedule): Ma
   const isWritten = validate(value);
   const faults = [...(validate.errors ?? []).filter(isWhole).map(described), ...componentFaults(value, checkSchedule)];
   if (isWritten && faults.length === 0) return { manifest: completed(value) };
-  const [missing, others] = [true, false].map((isMissing) =>
-    sorted(
-      faults
-        .filter((fault) => (fault.isMissing ?? false) === isMissing)
-        .map((fault) => ({ ...placeOf(fault), detail: fault.detail.slice(0, maxDetail) })),
-    ),
+  const placed = faults.map(({ detail, isMissing = false, ...fault }) => ({
+    ...placeOf(fault),
+    detail: detail.slice(0, maxDetail),
+    isMissing,
+  }));
+  // A mistyped field comes before the field that is missing for that reason.
+  const inOrder = placed.toSorted(
+    (a, b) => Number(a.isMissing) - Number(b.isMissing) || a.line - b.line || a.column - b.column,
   );
-  return { faults: [...(others ?? []), ...(missing ?? [])].slice(0, maxFaults) };
+  return { faults: inOrder.slice(0, maxFaults).map(({ isMissing: _, ...fault }) => fault) };
 
   /** The position of the value, or of the closest parent if it is missing. */
-  function placeOf({ pointer, atKey = false }: Fault) {
+  function placeOf({ pointer, atKey = false }: Pick<Fault, 'pointer' | 'atKey'>) {
     const { values, keys } = document as Extract<YamlText, { value: unknown }>;
     for (let at = pointer; at !== ''; at = at.slice(0, at.lastIndexOf('/'))) {
       const place = (atKey ? keys[at] : undefined) ?? values[at];
@@ -113,10 +115,6 @@ export function manifestOf(document: YamlText, checkSchedule: CheckSchedule): Ma
     }
     return values[''] ?? { line: 1, column: 1 };
   }
-}
-
-function sorted(faults: ManifestFault[]): ManifestFault[] {
-  return faults.toSorted((a, b) => a.line - b.line || a.column - b.column);
 }
 
 function completed({ name, components }: Written): Manifest {
