@@ -63,12 +63,12 @@ export const sweeperActivities = {
 /** Longer than the workflow waits, since reading a large object ends by itself. */
 const contentsPatienceMs = 24 * 3_600_000;
 
-interface Swept {
+interface SweptArea {
   create: unknown;
   sweeps?: Sweeps<keyof Activities>;
 }
 
-const sweepsOf = Object.values<Swept>(areas).flatMap(({ sweeps = [] }) => sweeps);
+const sweepsOf = Object.values<SweptArea>(areas).flatMap(({ sweeps = [] }) => sweeps);
 
 /** The sweeps that each of the schedules runs. */
 export const sweeps: Record<keyof typeof sweeperActivities, readonly (keyof Activities)[]> = {

@@ -33,7 +33,7 @@ export interface LoggedEgress extends EgressEntry {
 }
 
 const keptMs = 30 * 86_400_000;
-/** Of one space: a program that connects in a loop must not fill the disk. */
+/** Limit per space, so that a program that connects in a loop does not fill the disk. */
 const keptEntries = 500_000;
 
 /** Each space's rules for outgoing requests, and their log. */

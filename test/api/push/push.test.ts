@@ -12,7 +12,7 @@ let product: TestProduct;
 let service: FakePushService;
 beforeAll(async () => {
   service = await startFakePushService();
-  // Of internal addresses, only the port of this service can be reached.
+  // The port of this service is the only internal address that can be reached.
   product = await buildProduct({
     ...hurriedSweeper,
     ATRIUM_EGRESS_ALLOW_INTERNAL: new URL(service.url).host,

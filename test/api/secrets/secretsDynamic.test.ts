@@ -121,7 +121,7 @@ test('The values of a space that have not expired have a limited number and size
   expect(withoutKnownSecrets('refused value')).toBe('refused value');
   await expireAll();
   await Promise.all(Array.from({ length: 199 }, () => store('x')));
-  // Of simultaneous requests, only as many succeed as there is room for.
+  // Only as many simultaneous requests succeed as there is room for.
   expect((await Promise.all([store('y'), store('z')])).map(([status]) => status).toSorted()).toEqual([200, 422]);
   await expireAll();
   expect(await store('x')).toEqual([200, undefined]);
