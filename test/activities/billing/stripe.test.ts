@@ -218,6 +218,9 @@ test('Automatic top-ups charge the saved card below the threshold, up to the mon
   expect((await set({ enabled: true, threshold: 5_000, amount: 20, monthlyLimit: 50 })).status).toBe(200);
   // Two charges of 20 are within 50, a third is not.
   await waitFor('two charges', async () => (await balances(user)).paid === 4000 * micro);
+  const { data } = await user.get<{ data: { id: string }[] }>(`/api/billing/${user.spaceId}/checkouts`);
+  const keys = new Set(stripe.requests.map(({ idempotencyKey }) => idempotencyKey));
+  expect(data.filter(({ id }) => keys.has(`charge:${id}`))).toHaveLength(2);
   const terms = { currency: 'usd', provider: 'stripe', microOf: (minor: number) => minor };
   expect(await beginAutoTopUp(product.environment.database, user.spaceId, terms)).toBeUndefined();
   // The notification of each charge credits nothing more.

@@ -69,6 +69,9 @@ describe('A late interruption of a step', () => {
     await endStep(environment, { computerId, generation: 1, step: 'start', code: 'COMPUTER_STOPPED' });
     await expect(now()).resolves.toMatchObject({ status: 'starting', wish: 'wake', generation: 2 });
     await expect(nextStep(environment, computerId)).resolves.toMatchObject({ do: 'start', generation: 2 });
+    // The end of the first start changes nothing any more.
+    await endStep(environment, { computerId, generation: 1, step: 'start' });
+    await expect(now()).resolves.toMatchObject({ status: 'starting', wish: 'wake', generation: 2 });
     await operation?.reload();
     expect(operation?.status).toBe('running');
   });
