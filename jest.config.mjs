@@ -1,14 +1,16 @@
-import { largerTests, leftOut, longTests } from './test/support/longTests.mjs';
+import { areasInFull, filesInFull, leftOut } from './test/support/longTests.mjs';
 
 const isLong = process.env.ATRIUM_TEST_SCOPE === 'long';
-const everyTest = ['<rootDir>/test/**/*.test.ts'];
+const areas = areasInFull(process.argv);
+// For the workers (`test/support/inFull.ts`).
+process.env.ATRIUM_TEST_IN_FULL = areas.join(',');
 
 /** Workers load the test files as Node loads any module (`test/support/jest/`), and each keeps what it has loaded. */
 export default {
   roots: ['<rootDir>/test'],
   testEnvironment: '<rootDir>/test/support/jest/environment.mjs',
-  testMatch: isLong ? [...longTests, ...largerTests].map((file) => `<rootDir>/${file}`) : everyTest,
-  testPathIgnorePatterns: ['/node_modules/', ...(isLong ? [] : leftOut(process.argv))],
+  testMatch: (isLong ? filesInFull() : ['test/**/*.test.ts']).map((file) => `<rootDir>/${file}`),
+  testPathIgnorePatterns: ['/node_modules/', ...leftOut(areas)],
   transform: {},
   runner: '<rootDir>/test/support/jest/runner.mjs',
   runtime: '<rootDir>/test/support/jest/runtime.mjs',

@@ -22,6 +22,9 @@ import type { Database } from '../../models/database/database.ts';
 import { buildVault, manifestOf } from '../builders/backups.ts';
 import { createTestEnvironment, stackEnvironment, type TestEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { inFull } from '../support/inFull.ts';
+
+const full = inFull('backup');
 
 const { signal } = new AbortController();
 
@@ -109,7 +112,7 @@ function tarOf(bytes: number, name = 'file'): Buffer {
   return execFileSync('tar', args, { maxBuffer: 2 * bytes + 1_048_576 });
 }
 
-test('a home that cannot be restored completely is a gap, and the other homes are restored', async () => {
+full.test('a home that cannot be restored completely is a gap, and the other homes are restored', async () => {
   const { vault } = await buildVault();
   const store = (bytes: Buffer) =>
     vault.store(

@@ -1,7 +1,10 @@
 import { plainEnvironment, runAtrium } from '../support/atrium.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { inFull } from '../support/inFull.ts';
 import { start } from '../support/processes.ts';
+
+const full = inFull('bin');
 
 let atrium: TestEnvironment;
 
@@ -41,7 +44,7 @@ test('the commands create and print a user, a space, a key, a code and a token',
   expect((await run('token')).stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
 });
 
-test('the operator adds a member to a space without an invitation', async () => {
+full.test('the operator adds a member to a space without an invitation', async () => {
   await runJson('user', 'add', 'joined@example.org');
   const { id: spaceId } = await runJson('space', 'add', 'Joined', '--user', 'joined@example.org');
   const { id: other } = await runJson('user', 'add', 'other@example.org');

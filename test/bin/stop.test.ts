@@ -2,9 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { checkMasterKey, openEnvelope } from '../../models/identity/index.ts';
 import { startAtrium } from '../support/atrium.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
+import { inFull } from '../support/inFull.ts';
 import type { TestProcess } from '../support/processes.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
+
+const full = inFull('bin');
 
 /** The stop of `api` and `worker`, and the probes of a worker. */
 let atrium: TestEnvironment;
@@ -85,25 +88,28 @@ test('a worker without a port for probes does not listen', async () => {
   expect((await process.exited).code).toBe(0);
 });
 
-test('a stopping API is not ready, answers while it drains, and ends although its database is frozen', async () => {
-  const process = start('api', { ATRIUM_DRAIN_SECONDS: '10' });
-  const { apiUrl } = await ready(process);
-  expect((await readinessOf(apiUrl)).status).toBe(200);
-  wire.freeze();
-  const unanswered = fetch(`${apiUrl}/auth/exchange-code`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ code: 'K7QD-9XMR-2TWH-PZ4C' }),
-  }).catch(() => undefined);
-  process.child.kill('SIGTERM');
-  await waitFor('the API to say that it stops', async () => {
-    const { status, parts } = await readinessOf(apiUrl);
-    return status === 503 && parts[0] === 'server';
-  });
-  expect((await fetch(`${apiUrl}/healthz`)).status).toBe(200);
-  expect((await process.exited).code).toBe(0);
-  await unanswered;
-});
+full.test(
+  'a stopping API is not ready, answers while it drains, and ends although its database is frozen',
+  async () => {
+    const process = start('api', { ATRIUM_DRAIN_SECONDS: '10' });
+    const { apiUrl } = await ready(process);
+    expect((await readinessOf(apiUrl)).status).toBe(200);
+    wire.freeze();
+    const unanswered = fetch(`${apiUrl}/auth/exchange-code`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ code: 'K7QD-9XMR-2TWH-PZ4C' }),
+    }).catch(() => undefined);
+    process.child.kill('SIGTERM');
+    await waitFor('the API to say that it stops', async () => {
+      const { status, parts } = await readinessOf(apiUrl);
+      return status === 503 && parts[0] === 'server';
+    });
+    expect((await fetch(`${apiUrl}/healthz`)).status).toBe(200);
+    expect((await process.exited).code).toBe(0);
+    await unanswered;
+  },
+);
 
 describe('while Temporal is frozen', () => {
   let temporal: TcpProxy;
@@ -114,7 +120,7 @@ describe('while Temporal is frozen', () => {
   });
   afterEach(() => temporal.stop());
 
-  test('a worker ends on SIGTERM', async () => {
+  full.test('a worker ends on SIGTERM', async () => {
     const process = start('worker', settings);
     await ready(process);
     temporal.freeze();

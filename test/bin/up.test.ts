@@ -8,10 +8,13 @@ import { registerWhenServed } from '../../bin/support/temporal.ts';
 import { runAtrium, startAtrium } from '../support/atrium.ts';
 import { createTestEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { inFull } from '../support/inFull.ts';
 import { processesWith } from '../support/processes.ts';
 import { mountSmallDisk, noSmallDisk } from '../support/smallDisk.ts';
 import { startTcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
+
+const full = inFull('bin');
 
 /** `atrium up` with the whole embedded stack, in a new data directory. */
 const settings = (dataDir: string) => ({ ATRIUM_DATA_DIR: dataDir, ATRIUM_PORT: '0', ATRIUM_DEMO_MODEL: 'true' });
@@ -59,7 +62,7 @@ test('a start after kill -9 has lost nothing, and Ctrl-C stops it in order', asy
   expect(databaseLog().slice(logged)).not.toContain('Aborted connection');
 });
 
-test.each([/MariaDB initialised/, /Object store started/, /Temporal started/])(
+full.test.each([/MariaDB initialised/, /Object store started/, /Temporal started/])(
   'Ctrl-C during a start, after "%s", stops everything that was started',
   async (moment) => {
     const dataDir = temporaryFolder();
@@ -181,7 +184,7 @@ test('a database that does not answer is reported in one line', async () => {
   expect(output).toMatch(/^127\.0\.0\.1:1 does not answer \(ECONNREFUSED\)\. .*\n$/);
 });
 
-test('a start waits for a slow Temporal, and says so', async () => {
+full.test('a start waits for a slow Temporal, and says so', async () => {
   const environment = await createTestEnvironment();
   const wire = await startTcpProxy(() => `http://${environment.config.temporal.address}`);
   wire.shut();
@@ -196,7 +199,7 @@ test('a start waits for a slow Temporal, and says so', async () => {
   await environment.close();
 });
 
-test('a Temporal that never serves is reported with its last error', async () => {
+full.test('a Temporal that never serves is reported with its last error', async () => {
   const { config, close } = await createTestEnvironment();
   const wanted = (change: Partial<(typeof config)['temporal']>) =>
     registerWhenServed(

@@ -1,9 +1,12 @@
 import { asUser, type ChatUser, idsOf } from '../builders/chat.ts';
 import { buildProduct, fake, requestsWith, type TestProduct } from '../builders/product.ts';
+import { inFull } from '../support/inFull.ts';
 import { type ProductProcess, startProduct } from '../support/product.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
 import { collect, untilChunk } from '../support/sseClient.ts';
 import { waitFor } from '../support/waitFor.ts';
+
+const full = inFull('chat');
 
 /** Model calls that an API process makes, while the workflow of the turn runs in a worker in another process. */
 const heartbeatSeconds = 2;
@@ -64,7 +67,7 @@ async function expectAnswer(turnId: string, count: number): Promise<void> {
   expect(await reader.answerOf(turn)).toBe(words(count));
 }
 
-it('A long call is made only once', async () => {
+full.it('A long call is made only once', async () => {
   // Takes longer than the local activity waits and than a hold lasts.
   const { turnId, stream } = await begin('long', { tokens: 140, intervalMs: 50 });
   expect((await collect(stream)).complete).toBe(true);
@@ -151,7 +154,7 @@ it('A call ends when its turn is stopped', async () => {
   );
 });
 
-it('A call ends at the time limit of its turn, and its text is kept', async () => {
+full.it('A call ends at the time limit of its turn, and its text is kept', async () => {
   const { turnId, stream } = await begin('endless', { tokens: 10_000, intervalMs: 20 });
   const read = await collect(stream);
   expect(read.chunks.at(-1)).toMatchObject({ type: 'error', code: 'TIME_LIMIT' });

@@ -3,9 +3,12 @@ import { askToRun, takeDueRun } from '../../models/automations/runs.ts';
 import { automationsOf, deliver } from '../builders/automations.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';
+import { inFull } from '../support/inFull.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
 import { sizeOf } from '../support/size.ts';
 import { waitFor } from '../support/waitFor.ts';
+
+const full = inFull('automations');
 
 // Each tick and each delivery makes one run, however often it is reported and whichever process is killed.
 
@@ -69,7 +72,7 @@ test('A requested run whose workflow never began is begun by the sweeper', async
   expect(await own.ended(made.id)).toMatchObject([{ id: runId, status: 'completed' }]);
 });
 
-test('Deliveries that are repeated while the process is killed run once each', async () => {
+full.test('Deliveries that are repeated while the process is killed run once each', async () => {
   const made = await own.make({ overlap: 'queue' });
   const secret = await own.secret(made.id);
   const ids = Array.from({ length: deliveries }, (_, number) => `msg_${number}`);

@@ -3,11 +3,14 @@ import { namesOf } from '../../models/databases/names.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import { databasesOf, enter, opens } from '../builders/databases.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';
+import { inFull } from '../support/inFull.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
 import { tenantServer } from '../support/runServer.ts';
 import { sizeOf } from '../support/size.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
+
+const full = inFull('databases');
 
 // Atrium is killed between two statements to the server, or the server is away. Each request takes effect once, and
 // nothing else is left.
@@ -78,7 +81,7 @@ test.each(some(making))('A database whose making is killed at %s is made once', 
   expect(more).toEqual([]);
 });
 
-test('After a kill during a rotation the new password is valid, and so is the old one for now', async () => {
+full.test('After a kill during a rotation the new password is valid, and so is the old one for now', async () => {
   const { id } = await own.make('rotated');
   const before = await direct(id);
   await killAt(['IDENTIFIED'], () => own.rotate(id));
@@ -88,7 +91,7 @@ test('After a kill during a rotation the new password is valid, and so is the ol
   expect(await opens(before)).toBe(true);
 });
 
-test.each(some(removing))('A purge that is killed at %s removes the database', async (words) => {
+full.test.each(some(removing))('A purge that is killed at %s removes the database', async (words) => {
   const { id } = await own.make(`removed at ${words}`);
   const before = await direct(id);
   await own.remove(id);
@@ -115,7 +118,7 @@ async function makeFilled(name: string): Promise<string> {
   return id;
 }
 
-test.each(some(backingUp))('A backup that is killed at %s is made once', async (words) => {
+full.test.each(some(backingUp))('A backup that is killed at %s is made once', async (words) => {
   const id = await makeFilled(`backed up at ${words}`);
   await killAt([words], () => own.backUp(id));
   await waitFor('the backup to be made', async () => (await own.backups(id))[0]?.status === 'kept');
@@ -163,7 +166,7 @@ test('The object store has exactly the backups that have rows', async () => {
   });
 });
 
-test('An unavailable server is reported, and the database is made when the server is back', async () => {
+full.test('An unavailable server is reported, and the database is made when the server is back', async () => {
   proxy.shut();
   // Reported by the answer, or by the operation if the request did not wait for its end.
   const answer = await user.fetch(`/api/spaces/${user.spaceId}/databases`, {

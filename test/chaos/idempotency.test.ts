@@ -3,9 +3,12 @@ import type { ChatUser } from '../builders/chat.ts';
 import { buildChatUser } from '../builders/chat.ts';
 import { buildIdentity } from '../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
+import { inFull } from '../support/inFull.ts';
 import { type ProductProcess, startProduct } from '../support/product.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
+
+const full = inFull('frame');
 
 // A repeated Idempotency-Key never makes a second object, whatever was lost the first time.
 
@@ -159,28 +162,32 @@ test('A refused request leaves its key free, also for another request', async ()
   expect((await post({ ...mcp, body: { ...mcp.body, name: 'another' } }, key)).status).toBe(201);
 });
 
-test('The key of a request whose process was killed is busy for a minute, then gives the same purchase', async () => {
-  const checkout = kinds.find(({ name }) => name === 'checkout') as Made;
-  const key = randomUUID();
-  const before = (await count('billing_checkouts')) ?? 0;
-  // Without a worker the checkout is not opened, and its request waits.
-  await restart('api');
-  const lost = post(checkout, key).catch(() => undefined);
-  await waitFor('the checkout', async () => (await count('billing_checkouts')) === before + 1);
-  await product.kill('SIGKILL');
-  await lost;
-  await restart('both');
-  const early = await post(checkout, key);
-  expect([early.status, early.headers.get('retry-after')]).toEqual([409, '1']);
-  await environment.database.pool.query(
-    'UPDATE idempotency_keys SET claimed_at = claimed_at - INTERVAL 61 SECOND WHERE idempotency_key = ?',
-    [key],
-  );
-  const late = await post(checkout, key);
-  const body = (await late.json()) as { checkoutId: string };
-  expect([late.status, await count('billing_checkouts')]).toEqual([200, before + 1]);
-  expect(await count(`billing_checkouts WHERE id = '${body.checkoutId}'`)).toBe(1);
-}, 240_000);
+full.test(
+  'The key of a request whose process was killed is busy for a minute, then gives the same purchase',
+  async () => {
+    const checkout = kinds.find(({ name }) => name === 'checkout') as Made;
+    const key = randomUUID();
+    const before = (await count('billing_checkouts')) ?? 0;
+    // Without a worker the checkout is not opened, and its request waits.
+    await restart('api');
+    const lost = post(checkout, key).catch(() => undefined);
+    await waitFor('the checkout', async () => (await count('billing_checkouts')) === before + 1);
+    await product.kill('SIGKILL');
+    await lost;
+    await restart('both');
+    const early = await post(checkout, key);
+    expect([early.status, early.headers.get('retry-after')]).toEqual([409, '1']);
+    await environment.database.pool.query(
+      'UPDATE idempotency_keys SET claimed_at = claimed_at - INTERVAL 61 SECOND WHERE idempotency_key = ?',
+      [key],
+    );
+    const late = await post(checkout, key);
+    const body = (await late.json()) as { checkoutId: string };
+    expect([late.status, await count('billing_checkouts')]).toEqual([200, before + 1]);
+    expect(await count(`billing_checkouts WHERE id = '${body.checkoutId}'`)).toBe(1);
+  },
+  240_000,
+);
 
 async function restart(role: 'api' | 'both'): Promise<ProductProcess> {
   await product.stop();

@@ -2,11 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../builders/product.ts';
 import { buildTurnLog } from '../builders/turnLog.ts';
+import { inFull } from '../support/inFull.ts';
 import { type ProductProcess, startProduct } from '../support/product.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
 import { seededRandom } from '../support/random.ts';
 import { sizeOf } from '../support/size.ts';
 import { type PersistentReading, sendAndRead } from './persistentReader.ts';
+
+const full = inFull('chat');
 
 /**
  * `kill -9` at random moments of many turns. The chunks that each client has read are compared with the log and the
@@ -40,7 +43,7 @@ it('Every turn ends once while the whole process is killed again and again', asy
   await checkAll(user, readings);
 });
 
-it('Every turn ends once while only the worker is killed', async () => {
+full.it('Every turn ends once while only the worker is killed', async () => {
   product = await buildProduct({ ...hurriedSweeper, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
   await product.process.stop();
   product.process = await startProduct(product.environment, 'api', { ATRIUM_API_CALLS_MODELS: 'false' });
@@ -55,7 +58,7 @@ it('Every turn ends once while only the worker is killed', async () => {
   await worker.stop();
 });
 
-it('Every turn ends once while only the API is killed during its model calls', async () => {
+full.it('Every turn ends once while only the API is killed during its model calls', async () => {
   product = await buildProduct({ ...hurriedSweeper, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
   await product.process.stop();
   product.process = await startProduct(product.environment, 'api');

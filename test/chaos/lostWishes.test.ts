@@ -5,8 +5,11 @@ import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';
 import { toolLines } from '../builders/tools.ts';
 import { buildTurnLog } from '../builders/turnLog.ts';
+import { inFull } from '../support/inFull.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
 import { waitFor } from '../support/waitFor.ts';
+
+const full = inFull('sweeping');
 
 // A wish is a row, and a signal is only a hint. Here each wish is in its row but its signal was never sent, as if the
 // process was killed in between or Temporal was away.
@@ -60,7 +63,7 @@ test('An operation with a cancel request ends as cancelled', async () => {
   expect(await operationEnds(operationId)).toBe('cancelled');
 });
 
-test('The operation of an expired purchase ends as failed', async () => {
+full.test('The operation of an expired purchase ends as failed', async () => {
   const { checkoutId, operationId } = await purchase();
   await product.environment.database.pool.query(
     "UPDATE billing_checkouts SET status = 'expired', ended_at = ? WHERE id = ?",
@@ -69,7 +72,7 @@ test('The operation of an expired purchase ends as failed', async () => {
   expect(await operationEnds(operationId)).toBe('failed');
 });
 
-test('A lost schedule of the sweeper is made again', async () => {
+full.test('A lost schedule of the sweeper is made again', async () => {
   const { temporal, installation } = product.environment.config;
   const connection = await Connection.connect({ address: temporal.address });
   const { schedule } = new Client({ connection, namespace: temporal.namespace });

@@ -5,8 +5,11 @@ import OpenAI from 'openai';
 import type { ChatUser } from '../builders/chat.ts';
 import { onePixelPng } from '../builders/files.ts';
 import { buildProduct, fake, requestsWith, rolesOf, type TestProduct } from '../builders/product.ts';
+import { inFull } from '../support/inFull.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
+
+const full = inFull('openai');
 
 // The process is killed while OpenAI's own client reads an answer.
 
@@ -33,7 +36,7 @@ const model = 'fake-1';
 const slow = (text: string) => fake({ tokens: 150, intervalMs: 20 }, text);
 const wholeAnswer = Array.from({ length: 150 }, (_, index) => `w${index} `).join('');
 
-test('A kill breaks off the stream but not the turn, and the thread goes on', async () => {
+full.test('A kill breaks off the stream but not the turn, and the thread goes on', async () => {
   const metadata = { thread_id: 'survivor' };
   const messages = [{ role: 'user' as const, content: slow('Count, please.') }];
   const stream = await clientOf().chat.completions.create({ model, messages, metadata, stream: true });
@@ -65,7 +68,7 @@ test('A kill breaks off the stream but not the turn, and the thread goes on', as
   expect(JSON.stringify(request?.body.messages)).toContain(wholeAnswer.trim());
 });
 
-test.each(['SIGKILL', 'SIGTERM'] as const)(
+full.test.each(['SIGKILL', 'SIGTERM'] as const)(
   'A client that waits for a whole answer gets it from the same turn despite a %s',
   async (signal) => {
     const client = new OpenAI({ apiKey: user.token, baseURL: `${proxy.url}/v1`, maxRetries: 10 });

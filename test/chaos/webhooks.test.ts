@@ -3,8 +3,11 @@ import { noteEvent } from '../../models/webhooks/events.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';
 import { startReceiver } from '../builders/webhookReceiver.ts';
+import { inFull } from '../support/inFull.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
 import { waitFor } from '../support/waitFor.ts';
+
+const full = inFull('webhooks');
 
 // Committed events are delivered, whatever is killed in between.
 
@@ -58,7 +61,7 @@ test('A kill between the commit of an event and its delivery loses nothing', asy
   expect(receiver.received).toHaveLength(1);
 });
 
-test('A kill between two attempts of a delivery loses nothing', async () => {
+full.test('A kill between two attempts of a delivery loses nothing', async () => {
   receiver.received.length = 0;
   receiver.answerWith(500);
   await note('run.ended:chaos-2');

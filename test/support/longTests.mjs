@@ -1,35 +1,77 @@
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+
 /**
- * Tests at full size, which `npm test` leaves out to stay short: floods, fuzzing, and kills that other tests cover on a
- * small scale. `npm run test:long` runs them, and so does `npm test -- FILE` if it names one.
+ * Test files that `npm test` leaves out to stay short, each with the areas that it covers: floods, fuzzing, kills, and
+ * what desktops and browsers do in detail. Shorter tests cover the same on a small scale.
  */
-export const longTests = [
-  'test/activities/billing/shuffledEvents.test.ts',
-  'test/activities/tools/extremes.test.ts',
-  'test/api/frame/fuzz.test.ts',
-  'test/api/frame/oddRequests.test.ts',
-  'test/chaos/browserLostHost.test.ts',
-  'test/chaos/drive.test.ts',
-  'test/chaos/gitLostHost.test.ts',
-  'test/chaos/gitTree.test.ts',
-  'test/chaos/lostWorkers.test.ts',
-  'test/chaos/redis.test.ts',
-  'test/chaos/toolOutages.test.ts',
-  'test/integrations/git/attacks.test.ts',
-  'test/integrations/git/resume.test.ts',
-  'test/integrations/git/trees.test.ts',
-  'test/support/sharedProducts.test.ts',
-  'test/workflows/computers/realHost.test.ts',
-];
+export const longTests = {
+  'test/activities/billing/shuffledEvents.test.ts': ['billing'],
+  'test/activities/tools/extremes.test.ts': ['tools'],
+  'test/api/desktops/recordingLimits.test.ts': ['desktops'],
+  'test/api/frame/fuzz.test.ts': ['frame'],
+  'test/api/frame/oddRequests.test.ts': ['frame'],
+  'test/backup/beside.test.ts': ['backup'],
+  'test/backup/ownServers.test.ts': ['backup'],
+  'test/chaos/browser.test.ts': ['browsers'],
+  'test/chaos/browserLostHost.test.ts': ['browsers'],
+  'test/chaos/desktop.test.ts': ['desktops'],
+  'test/chaos/drive.test.ts': ['drive'],
+  'test/chaos/gitDraft.test.ts': ['git'],
+  'test/chaos/gitLostHost.test.ts': ['git'],
+  'test/chaos/gitTree.test.ts': ['git'],
+  'test/chaos/lostWorkers.test.ts': ['chat'],
+  'test/chaos/recording.test.ts': ['desktops'],
+  'test/chaos/redis.test.ts': ['chat'],
+  'test/chaos/toolOutages.test.ts': ['tools'],
+  'test/integrations/git/attacks.test.ts': ['git'],
+  'test/integrations/git/resume.test.ts': ['git'],
+  'test/integrations/git/trees.test.ts': ['git'],
+  'test/support/sharedProducts.test.ts': [],
+  'test/workflows/computers/realHost.test.ts': ['computers'],
+};
 
-/** Tests that `npm test` runs on a small scale, and `npm run test:long` at full size. */
-export const largerTests = [
-  'test/chaos/kill.test.ts',
-  'test/chaos/powerCut.test.ts',
-  'test/integrations/computers/terminalFuzz.test.ts',
-];
+const root = join(import.meta.dirname, '..', '..');
 
-/** Jest's patterns for files that a run leaves out. Empty if the command line names files. */
-export function leftOut(argv) {
-  const areNamed = argv.some((argument) => argument.startsWith('test/'));
-  return areNamed ? [] : longTests.map((file) => `/${file.replaceAll('.', '\\.')}$`);
+/**
+ * The areas that this run tests in full: `*` for all in `npm run test:long` and where the command line names files,
+ * otherwise those with a changed file. An area has the same name in every layer, so each name in a path may be one.
+ */
+export function areasInFull(argv, { ATRIUM_TEST_SCOPE: scope, ATRIUM_TEST_SINCE: since } = process.env) {
+  if (scope === 'long' || argv.some((argument) => argument.startsWith('test/'))) return ['*'];
+  return [...new Set(changedFiles(since).flatMap((path) => path.replace(/\.[^/]*$/, '').split('/')))];
+}
+
+/** Paths that differ from the given commit, or from the branch's upstream, or at least from the last commit. */
+function changedFiles(since) {
+  const git = (...args) =>
+    execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+  const differing = (commit) => git('diff', '--name-only', '-z', commit, '--', '.');
+  const untracked = () => git('ls-files', '--others', '--exclude-standard', '-z');
+  for (const commit of since === undefined ? ['@{upstream}', 'HEAD'] : [since]) {
+    try {
+      return [differing(commit), untracked()].flatMap((list) => list.split('\0')).filter((path) => path !== '');
+    } catch (error) {
+      if (commit === since) throw new Error(`ATRIUM_TEST_SINCE: git knows no commit ${since}.`, { cause: error });
+    }
+  }
+  return []; // not a repository, for example an unpacked archive
+}
+
+/** The files that `npm run test:long` runs: the long ones, and those that are larger in it (`inFull.ts`, `size.ts`). */
+export function filesInFull() {
+  const isLarger = (file) => /\binFull\(|\bsizeOf\([^,)]*,[^,)]*,/.test(readFileSync(join(root, file), 'utf8'));
+  const files = readdirSync(join(root, 'test'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.name.endsWith('.test.ts'))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)));
+  return files.filter((file) => file in longTests || isLarger(file));
+}
+
+/** Jest's patterns for the files that a run leaves out. */
+export function leftOut(areas) {
+  if (areas.includes('*')) return [];
+  return Object.entries(longTests)
+    .filter(([, covered]) => !covered.some((area) => areas.includes(area)))
+    .map(([file]) => `/${file.replaceAll('.', '\\.')}$`);
 }

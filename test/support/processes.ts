@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** A program that a test started, with its output so far. */
@@ -84,4 +84,29 @@ function commandLineOf(pid: string): string {
 /** The present memory of a process. */
 export function residentMiB(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? Number.NaN) / 1_024;
+}
+
+/**
+ * What a process has open: files, pipes, and connections with their two ports. Without its connections to
+ * `poolPort`, since a pool grows to its limit by itself.
+ */
+export function openBy(pid: number, poolPort: number): string[] {
+  const connections = new Map(
+    ['tcp', 'tcp6']
+      .flatMap((kind) => readFileSync(`/proc/${pid}/net/${kind}`, 'utf8').split('\n').slice(1))
+      .map((line) => line.trim().split(/\s+/))
+      .map(([, local = '', remote = '', , , , , , , inode]) => [`socket:[${inode}]`, { local, remote }]),
+  );
+  const port = (end: string) => Number.parseInt(end.slice(end.lastIndexOf(':') + 1), 16);
+  return readdirSync(`/proc/${pid}/fd`).flatMap((descriptor) => {
+    let target: string;
+    try {
+      target = readlinkSync(`/proc/${pid}/fd/${descriptor}`);
+    } catch {
+      return []; // closed meanwhile
+    }
+    const ends = connections.get(target);
+    if (ends === undefined) return [target];
+    return port(ends.remote) === poolPort ? [] : [`port ${port(ends.local)} to port ${port(ends.remote)}`];
+  });
 }

@@ -1,6 +1,5 @@
 /**
- * The size of a test: small in `npm test`, `full` in `npm run test:long` for files named in `longTests.mjs`. A variable
- * overrides both.
+ * The size of a test: small in `npm test`, `full` in `npm run test:long`. A variable overrides both.
  */
 export function sizeOf(variable: string, small: number, full = small): number {
   const { [variable]: text, ATRIUM_TEST_SCOPE: scope } = process.env;

@@ -7,8 +7,11 @@ import { buildProduct, fake, type TestProduct } from '../../builders/product.ts'
 import { toolLines } from '../../builders/tools.ts';
 import { type FakePushService, startFakePushService } from '../../fakes/pushService.ts';
 import { temporaryFolder } from '../../support/folders.ts';
+import { inFull } from '../../support/inFull.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('automations');
 
 // An automation acts as its author. It pauses itself when its author loses the right to run it, or when it fails
 // repeatedly.
@@ -90,7 +93,7 @@ test('Five failures in a row pause an automation and notify its owner, and enabl
   expect(again).toMatchObject({ enabled: true, failures: 0, pause: null, nextRunAt: expect.any(String) });
 });
 
-test('A successful run resets the count of failures', async () => {
+full.test('A successful run resets the count of failures', async () => {
   const { own } = await withDevice();
   const made = await own.make({ prompt: fake({ status: 400 }), modelId: 'fake-1' });
   for (let count = 1; count <= 4; count++) {
@@ -140,7 +143,7 @@ test('The owner of a run that waits for approval gets a push and can approve', a
   expect((await pushed('turn.completed')).payload).toMatchObject({ turnId: run?.turnId });
 });
 
-test.each([
+full.test.each([
   ['has left', 'AUTHOR_LEFT', (user: ChatUser, id: string) => product.identity.members.remove(user.spaceId, id)],
   [
     'may only read now',

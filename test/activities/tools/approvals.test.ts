@@ -2,7 +2,10 @@ import type { UiChunk } from '../../../models/chat/turnLog/chunks.ts';
 import { asUser, type ChatUser, type TurnBody } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { toolLines, toolOutputs } from '../../builders/tools.ts';
+import { inFull } from '../../support/inFull.ts';
 import { collect } from '../../support/sseClient.ts';
+
+const full = inFull('tools');
 
 let product: TestProduct;
 let user: ChatUser;
@@ -71,20 +74,23 @@ test('A denied call does nothing, and the model is told', async () => {
   expect([again.status, ((await again.json()) as { code: string }).code]).toEqual([409, 'APPROVAL_DECIDED']);
 });
 
-test('When one of two calls is approved it runs, and the turn waits for the other, also after a restart', async () => {
-  await write('/two/a.txt', '/two/b.txt', '/two/c.txt');
-  const { turnId, ids } = await deleting('/two/a.txt', '/two/b.txt');
-  await decide(user, turnId, ids[1]);
-  const first = await collect(await user.open(`/chat/turns/${turnId}/stream`));
-  expect(first.chunks.at(-1)).toMatchObject({ type: 'finish', finishReason: 'tool-calls' });
-  expect(await namesIn('/two')).toEqual(['a.txt', 'c.txt']);
-  expect(await user.turn(turnId)).toMatchObject({ status: 'waiting', pendingToolCalls: [{ toolCallId: ids[0] }] });
-  await product.process.kill('SIGKILL');
-  await product.restart();
-  await decide(user, turnId, ids[0]);
-  expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
-  expect(await namesIn('/two')).toEqual(['c.txt']);
-});
+full.test(
+  'When one of two calls is approved it runs, and the turn waits for the other, also after a restart',
+  async () => {
+    await write('/two/a.txt', '/two/b.txt', '/two/c.txt');
+    const { turnId, ids } = await deleting('/two/a.txt', '/two/b.txt');
+    await decide(user, turnId, ids[1]);
+    const first = await collect(await user.open(`/chat/turns/${turnId}/stream`));
+    expect(first.chunks.at(-1)).toMatchObject({ type: 'finish', finishReason: 'tool-calls' });
+    expect(await namesIn('/two')).toEqual(['a.txt', 'c.txt']);
+    expect(await user.turn(turnId)).toMatchObject({ status: 'waiting', pendingToolCalls: [{ toolCallId: ids[0] }] });
+    await product.process.kill('SIGKILL');
+    await product.restart();
+    await decide(user, turnId, ids[0]);
+    expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
+    expect(await namesIn('/two')).toEqual(['c.txt']);
+  },
+);
 
 test('Another file at the approved path is not deleted, and the model is told', async () => {
   await write('/exchanged/a.txt');

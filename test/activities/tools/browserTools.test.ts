@@ -6,8 +6,11 @@ import type { TestProduct } from '../../builders/product.ts';
 import { toolLines, toolOutputs } from '../../builders/tools.ts';
 import { getBrowserPrograms } from '../../support/browserPrograms.ts';
 import { getDesktopPrograms } from '../../support/desktopPrograms.ts';
+import { inFull } from '../../support/inFull.ts';
 import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('browsers');
 
 // The browser tools of agents, in a running product with a real Chromium.
 
@@ -89,7 +92,7 @@ function refOf({ page }: Shown, name: string): string {
   return ref;
 }
 
-test('An agent reads why a page did not load', async () => {
+full.test('An agent reads why a page did not load', async () => {
   const url = 'https://169.254.169.254/';
   const said =
     'EGRESS_REFUSED: The address is refused on the way out of the computer: the address is internal or special';
@@ -168,7 +171,7 @@ test('Text of a page cannot leave the block that marks it as data', async () => 
   expect(new Set(marks).size).toBe(2);
 }, 120_000);
 
-test('An impossible call does nothing and explains why', async () => {
+full.test('An impossible call does nothing and explains why', async () => {
   expect((await run([['browser_read', {}]])).outputs).toEqual(['error: No browser is open. browser_open opens one.']);
   const opened = await one('browser_open', { url: `${site}/` });
   const foreign = await buildComputer(product);
@@ -203,9 +206,9 @@ test('An impossible call does nothing and explains why', async () => {
   expect(over.outputs).toEqual([
     expect.stringContaining('has ended. A user ended the session. browser_open opens another'),
   ]);
-}, 180_000);
+});
 
-test('When Chromium dies its session ends, and the next page opens in a new session', async () => {
+full.test('When Chromium dies its session ends, and the next page opens in a new session', async () => {
   const { sessionId } = await one('browser_open', { url: `${site}/` });
   await computer.exec('pkill -KILL -f user-data-dir');
   const { outputs } = await run([
@@ -215,9 +218,9 @@ test('When Chromium dies its session ends, and the next page opens in a new sess
   expect(outputs[0]).toMatch(/^error: /);
   expect(outputs[1]).toMatchObject({ page: expect.stringContaining('"Order"') });
   expect((outputs[1] as Shown).sessionId).not.toBe(sessionId);
-}, 120_000);
+});
 
-test('A click that a kill interrupts is not repeated, and the model is told', async () => {
+full.test('A click that a kill interrupts is not repeated, and the model is told', async () => {
   const opened = await one('browser_open', { url: `${site}/` });
   const stream = await user.send({
     content: toolLines([['browser_click', { element: refOf(opened, 'Slow') }]]),
@@ -231,9 +234,9 @@ test('A click that a kill interrupts is not repeated, and the model is told', as
   const { chunks } = await collect(await user.open(`/chat/turns/${turnId}/stream`));
   expect(toolOutputs(chunks)).toEqual([expect.stringMatching(/^error: /)]);
   expect((await computer.exec('cat slow.log')).stdout).toBe('asked\n');
-}, 180_000);
+});
 
-test('On a desktop, an agent can only read while a person is in control', async () => {
+full.test('On a desktop, an agent can only read while a person is in control', async () => {
   const path = '/desktop/sessions';
   const desktop = await computer.expect<{ id: string }>(200, 'POST', path, { resolution: '1024x768' });
   const control = (action: 'take' | 'release') =>
@@ -253,4 +256,4 @@ test('On a desktop, an agent can only read while a person is in control', async 
   expect(await controlsOf(refused.turnId)).toMatchObject([{ outcome: 'refused' }, { outcome: 'refused' }, null]);
   await control('release');
   expect((await one('browser_click', { x: 10, y: 10 })).sessionId).toBe(sessionId);
-}, 180_000);
+});

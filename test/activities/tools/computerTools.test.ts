@@ -3,8 +3,11 @@ import { type ChatUser, idsOf } from '../../builders/chat.ts';
 import { buildComputer, buildHostingProduct, type TestComputer } from '../../builders/computer.ts';
 import type { TestProduct } from '../../builders/product.ts';
 import { toolLines, toolOutputs } from '../../builders/tools.ts';
+import { inFull } from '../../support/inFull.ts';
 import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('computers');
 
 // The computer tools of agents, in a running product, also when the process is killed or the turn is stopped.
 
@@ -208,7 +211,7 @@ test('A command that runs while Atrium is killed runs once, and its result is co
   expect((await computer.exec('cat runs.txt')).stdout).toBe('ran\n');
 }, 60_000);
 
-test('A command ends if its turn is stopped while Atrium is down', async () => {
+full.test('A command ends if its turn is stopped while Atrium is down', async () => {
   const command = 'echo $$ > alone; echo begun; sleep 300';
   const { turnId } = idsOf(await user.send({ content: toolLines([['computer_exec', { command }]]), ...work }));
   await waitFor('the command', async () => (await computer.exec('test -s alone')).exitCode === 0);
@@ -217,9 +220,9 @@ test('A command ends if its turn is stopped while Atrium is down', async () => {
   await product.restart();
   expect(await user.ended(turnId)).toMatchObject({ status: 'stopped' });
   await waitFor('the command to end', async () => (await computer.exec('kill -0 $(cat alone)')).exitCode === 1);
-}, 60_000);
+});
 
-test('A command that a kill interrupted does not run again on a new default computer', async () => {
+full.test('A command that a kill interrupted does not run again on a new default computer', async () => {
   const command = 'echo ran >> moved.txt; echo begun; sleep 3';
   const { turnId } = idsOf(await user.send({ content: toolLines([['computer_exec', { command }]]), ...work }));
   await untilShown(turnId, 'begun');
@@ -230,4 +233,4 @@ test('A command that a kill interrupted does not run again on a new default comp
   const { chunks } = await collect(await user.open(`/chat/turns/${turnId}/stream`));
   expect(toolOutputs(chunks)).toEqual([expect.stringContaining('It is unknown whether it had an effect')]);
   expect((await computer.exec('cat moved.txt')).stdout).toBe('ran\n');
-}, 60_000);
+});

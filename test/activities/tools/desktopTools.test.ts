@@ -4,9 +4,12 @@ import { buildComputer, buildHostingProduct, type TestComputer } from '../../bui
 import type { TestProduct } from '../../builders/product.ts';
 import { toolLines, toolOutputs } from '../../builders/tools.ts';
 import { getDesktopPrograms } from '../../support/desktopPrograms.ts';
+import { inFull } from '../../support/inFull.ts';
 import { type Png, readPng } from '../../support/png.ts';
 import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('desktops');
 
 // The desktop tools of agents, in a running product with a real X server and real windows.
 
@@ -113,7 +116,7 @@ test('A model that sees images gets the screen with the result of the call', asy
   expect([png.width, png.height, png.at(30, 30)]).toEqual([800, 600, [0x20, 0x40, 0x60]]);
 });
 
-test('The wheel scrolls, and the mouse drags', async () => {
+full.test('The wheel scrolls, and the mouse drags', async () => {
   const session = await start();
   const command = `xterm -b 0 -bw 0 -sb -rightbar -sl 500 -bg '#00a000' -fg '#00a000' -geometry 120x40+0+0 -e 'printf "\\033[41m%0120d\\033[0m" 0; seq 1 200; touch shown; cat'`;
   await computer.expect(201, 'POST', '/processes', { command, env: { DISPLAY: session.display } });
@@ -135,9 +138,9 @@ test('The wheel scrolls, and the mouse drags', async () => {
   expect(drawn.outputs).toEqual([{ sessionId: session.id }]);
   const { stdout } = await computer.exec(`xclip -display ${session.display} -out -selection primary`);
   expect(stdout).toMatch(/^\d+\n?$/);
-}, 120_000);
+});
 
-test('An impossible call does nothing and explains why', async () => {
+full.test('An impossible call does nothing and explains why', async () => {
   const none = await run([['desktop_screenshot', {}]]);
   expect(none.outputs).toEqual(['error: This computer has no desktop. desktop_start starts one.']);
   const session = await start();
@@ -165,7 +168,7 @@ test('An impossible call does nothing and explains why', async () => {
   await computer.expect(204, 'DELETE', `${sessions}/${session.id}`);
   const over = await run([['desktop_screenshot', { sessionId: session.id }]]);
   expect(over.outputs).toEqual([`error: The desktop ${session.id} has ended. A user ended the session.`]);
-}, 120_000);
+});
 
 describe('Control of a desktop', () => {
   let session: Session;
@@ -199,7 +202,7 @@ describe('Control of a desktop', () => {
     return { stream, turnId };
   }
 
-  test('A person who takes control in the middle of typing ends it', async () => {
+  full.test('A person who takes control in the middle of typing ends it', async () => {
     const { stream, turnId } = await whileTyping();
     await control(session, 'take');
     await computer.exec('pkill -CONT Xtigervnc');
@@ -212,18 +215,18 @@ describe('Control of a desktop', () => {
     const { stdout } = await computer.exec('cat typed');
     expect(stdout.length).toBeLessThan(2_000);
     expect(await control(session, 'take')).toEqual({ controller: 'you' });
-  }, 60_000);
+  });
 
-  test('A second turn is refused while the turn in control runs, and accepted after that has ended', async () => {
+  full.test('A second turn is refused while the turn in control runs, and accepted after that has ended', async () => {
     const { turnId } = await whileTyping();
     const beside = await run([['desktop_key', { keys: 'x' }]]);
     expect(beside.outputs).toEqual([expect.stringContaining('Another turn controls')]);
     await computer.exec('pkill -CONT Xtigervnc');
     await collect(await user.open(`/chat/turns/${turnId}/stream`));
     expect((await run([['desktop_key', { keys: 'x' }]])).outputs).toEqual([{ sessionId: session.id }]);
-  }, 60_000);
+  });
 
-  test('A stopped turn types no more and gives up control', async () => {
+  full.test('A stopped turn types no more and gives up control', async () => {
     const { turnId } = await whileTyping();
     await user.fetch(`/chat/turns/${turnId}/stop`, { method: 'POST' });
     await waitFor('the turn to give up control', async () =>
@@ -232,5 +235,5 @@ describe('Control of a desktop', () => {
     await computer.exec('pkill -CONT Xtigervnc');
     const { outputs } = await run([['desktop_key', { keys: 'ctrl+d' }]]);
     expect(outputs).toEqual([{ sessionId: session.id }]);
-  }, 60_000);
+  });
 });

@@ -2,8 +2,11 @@ import { type ChatUser, idsOf } from '../../builders/chat.ts';
 import { buildProduct, requestsWith, type TestProduct } from '../../builders/product.ts';
 import { toolLines, toolOutputs } from '../../builders/tools.ts';
 import { type FakeMcpServer, startMcpServer } from '../../fakes/mcpServer.ts';
+import { inFull } from '../../support/inFull.ts';
 import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('mcp');
 
 const token = 'tracker-token-0123456789';
 let mcp: FakeMcpServer;
@@ -192,7 +195,7 @@ test('A tool that must not be repeated is not repeated after a kill, and the mod
   expect(await mcp.runsOf('slow_write')).toBe(1);
 });
 
-test('A call that a kill interrupted is not repeated at another server', async () => {
+full.test('A call that a kill interrupted is not repeated at another server', async () => {
   const name = 'cut';
   const { id } = (await (await add({ name })).json()) as ServerBody;
   await mcp.become('hang');

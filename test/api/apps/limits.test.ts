@@ -9,8 +9,11 @@ import { appsOf, webhookManifest } from '../../builders/app.ts';
 import { buildChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { insertRows } from '../../builders/rows.ts';
+import { inFull } from '../../support/inFull.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('apps');
 
 // Limits that keep the apps of one space from using up the storage and the run slots of others. No host runs here, so
 // each run fails, and a run that retries in an hour stays unfinished.
@@ -41,33 +44,36 @@ async function keptBytes(spaceId: string): Promise<number> {
   return Number((rows as { bytes: string }[])[0]?.bytes);
 }
 
-test('At the size limit, the oldest delivery bodies are dropped, and their ids are still not run twice', async () => {
-  const { user, apps, id } = await setUp();
-  const secret = await apps.secret(id);
-  const sent = [];
-  for (const name of ['msg_1', 'msg_2', 'msg_3', 'msg_4']) {
-    const { status, body: answer } = await apps.deliver(id, { secret, id: name, body });
-    expect([name, status]).toEqual([name, 200]);
-    sent.push(answer.runId);
-    await apps.ended(answer.runId);
-  }
-  const { data } = (await apps.deliveries(id)).body;
-  expect(data.map(({ deliveryId, isKept }) => [deliveryId, isKept])).toEqual([
-    ['msg_4', true],
-    ['msg_3', true],
-    ['msg_2', false],
-    ['msg_1', false],
-  ]);
-  expect(await keptBytes(user.spaceId)).toBeGreaterThan(1_800_000);
-  expect(await keptBytes(user.spaceId)).toBeLessThan(2_097_152);
-  expect((await apps.deliver(id, { secret, id: 'msg_1', body })).body.runId).toBe(sent[0]);
-  expect(await apps.replay(data[3]?.id ?? '')).toMatchObject({ status: 410, body: { code: 'DELIVERY_GONE' } });
-  // Other spaces have a limit of their own, and removing an app frees its share.
-  const other = await setUp(webhookManifest('cat', { auth: 'none' }));
-  expect((await other.apps.deliver(other.id, { body })).status).toBe(200);
-  await apps.remove(id);
-  await waitFor('the bytes of the removed app to be freed', async () => (await keptBytes(user.spaceId)) === 0);
-}, 120_000);
+full.test(
+  'At the size limit, the oldest delivery bodies are dropped, and their ids are still not run twice',
+  async () => {
+    const { user, apps, id } = await setUp();
+    const secret = await apps.secret(id);
+    const sent = [];
+    for (const name of ['msg_1', 'msg_2', 'msg_3', 'msg_4']) {
+      const { status, body: answer } = await apps.deliver(id, { secret, id: name, body });
+      expect([name, status]).toEqual([name, 200]);
+      sent.push(answer.runId);
+      await apps.ended(answer.runId);
+    }
+    const { data } = (await apps.deliveries(id)).body;
+    expect(data.map(({ deliveryId, isKept }) => [deliveryId, isKept])).toEqual([
+      ['msg_4', true],
+      ['msg_3', true],
+      ['msg_2', false],
+      ['msg_1', false],
+    ]);
+    expect(await keptBytes(user.spaceId)).toBeGreaterThan(1_800_000);
+    expect(await keptBytes(user.spaceId)).toBeLessThan(2_097_152);
+    expect((await apps.deliver(id, { secret, id: 'msg_1', body })).body.runId).toBe(sent[0]);
+    expect(await apps.replay(data[3]?.id ?? '')).toMatchObject({ status: 410, body: { code: 'DELIVERY_GONE' } });
+    // Other spaces have a limit of their own, and removing an app frees its share.
+    const other = await setUp(webhookManifest('cat', { auth: 'none' }));
+    expect((await other.apps.deliver(other.id, { body })).status).toBe(200);
+    await apps.remove(id);
+    await waitFor('the bytes of the removed app to be freed', async () => (await keptBytes(user.spaceId)) === 0);
+  },
+);
 
 test('Bodies of unfinished runs are never dropped: a delivery over the limit gets 429, and its id stays unused', async () => {
   const { apps, id } = await setUp(webhookManifest('cat', { ...unending, concurrency: 20 }));

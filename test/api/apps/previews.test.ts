@@ -6,8 +6,11 @@ import { buildComputer, buildHostingProduct, type TestComputer } from '../../bui
 import type { TestProduct } from '../../builders/product.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
 import { getChromium } from '../../support/chromium.ts';
+import { inFull } from '../../support/inFull.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { freePort } from '../identity/support.ts';
+
+const full = inFull('apps');
 
 declare const location: { origin: string };
 
@@ -169,13 +172,13 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     expect((await computer.exec('ps ax | grep -c "[s]erver.pl"')).stdout).toBe('0\n');
   }, 240_000);
 
-  test('A preview ends when its only link expires', async () => {
+  full.test('A preview ends when its only link expires', async () => {
     const { body } = await preview({ ttlSeconds: 10 });
     const page = await open(body);
     expect(await titleOf(page)).toBe('start 1');
     expect((await appsOf(product, user).ended(body.runId)).status).toBe('cancelled');
     expect((await page.goto(`${body.origin}/`))?.status()).toBe(410);
-  }, 120_000);
+  });
 
   test('Cancelling the run of a preview closes its links', async () => {
     const { body } = await preview();

@@ -11,9 +11,12 @@ import { gitOf, remoteRepository, type TestGit } from '../../builders/repository
 import { toolLines } from '../../builders/tools.ts';
 import { startReceiver } from '../../builders/webhookReceiver.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
+import { inFull } from '../../support/inFull.ts';
 import { openAsOwner } from '../../support/plans.ts';
 import { sizeOf } from '../../support/size.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('apps');
 
 const outputBytes = sizeOf('RUN_OUTPUT_BYTES', 100_000_000);
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
@@ -164,7 +167,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     });
   }, 180_000);
 
-  test(
+  full.test(
     'A run that prints much, or that leaves background processes, ends',
     async () => {
       const { apps } = await setUp();
@@ -191,7 +194,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect(await apps.ended(runId)).toMatchObject({ status: 'succeeded', attempt: 1, error: null, output: 'ran\n' });
     expect((await computer.exec('wc -l < count')).stdout).toBe('1\n');
     expect((await apps.log(runId)).status).toBe(410);
-  }, 120_000);
+  });
 
   test('The log has a line for the end of a run, without what it printed', async () => {
     const { apps } = await setUp();

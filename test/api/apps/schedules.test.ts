@@ -4,8 +4,11 @@ import { considerContent } from '../../../models/apps/takeVersion.ts';
 import { appsOf, manifestOf, scheduleManifest } from '../../builders/app.ts';
 import { asUser, buildChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
+import { inFull } from '../../support/inFull.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('apps');
 
 // No host runs here, so each run fails, and a run that retries in an hour stays unfinished.
 
@@ -134,7 +137,7 @@ test('After an outage, missed ticks cause one run, and ticks that are too old ca
   expect([(await often.runs()).length, (await rare.runs()).length]).toEqual([1, 0]);
 });
 
-test('Five failures in a row pause a schedule with a reason, and resuming it resets the count', async () => {
+full.test('Five failures in a row pause a schedule with a reason, and resuming it resets the count', async () => {
   const { apps, id, schedule, dueSince } = await setUp();
   for (let failures = 1; failures <= 5; failures++) {
     await dueSince(failures * 1_000);

@@ -7,9 +7,12 @@ import { type BrowserSession, browsersOf, startSite, type TestBrowsers } from '.
 import { buildComputer, buildHostingProduct, type TestComputer } from '../../builders/computer.ts';
 import type { TestProduct } from '../../builders/product.ts';
 import { getBrowserPrograms } from '../../support/browserPrograms.ts';
+import { inFull } from '../../support/inFull.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { freePort } from '../identity/support.ts';
+
+const full = inFull('browsers');
 
 interface Link {
   id: string;
@@ -205,7 +208,7 @@ test('A script that does not read does not delay the others', async () => {
   other.terminate();
 });
 
-test('Scripts that do not read large answers do not block the others, and their memory is freed', async () => {
+full.test('Scripts that do not read large answers do not block the others, and their memory is freed', async () => {
   const made = await link();
   const tab = (await browsers.tabs(session))[0]?.id;
   const open = async () => {
@@ -234,9 +237,9 @@ test('Scripts that do not read large answers do not block the others, and their 
   const closed = closeOf(other.socket);
   evaluate(other, 50);
   expect(await closed).toEqual([4006, expect.stringContaining('48 MiB')]);
-}, 120_000);
+});
 
-test('A script decides where downloads land only while it is attached', async () => {
+full.test('A script decides where downloads land only while it is attached', async () => {
   const socket = await attach(await link());
   const elsewhere = { behavior: 'allow', downloadPath: '/tmp/elsewhere' };
   expect(await ask(socket, 'Browser.setDownloadBehavior', elsewhere)).toHaveProperty('result');
@@ -251,7 +254,7 @@ test('A script decides where downloads land only while it is attached', async ()
   await browsers.fetch(tabs, { method: 'POST', body: { url: `${site}/file-2` } });
   await waitFor('the download', async () => (await browsers.get(session)).downloads.files > 0 || undefined);
   expect(await browsers.get(session)).toMatchObject({ downloads: { files: 1 } });
-}, 60_000);
+});
 
 test('A script that closes Chromium ends the session, which says so', async () => {
   const short = await browsers.temporary();

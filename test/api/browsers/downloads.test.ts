@@ -2,7 +2,10 @@ import { browsersOf, startSite, type TestBrowsers } from '../../builders/browser
 import { buildComputer, buildHostingProduct, type TestComputer } from '../../builders/computer.ts';
 import type { TestProduct } from '../../builders/product.ts';
 import { getBrowserPrograms } from '../../support/browserPrograms.ts';
+import { inFull } from '../../support/inFull.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('browsers');
 
 let product: TestProduct;
 
@@ -68,7 +71,7 @@ test('Files that arrive last are in the drive when the session has ended, up to 
   expect((await computer.exec(`ls ${folderOf(session.id)}`)).stdout).toContain('d\n');
 });
 
-test('A full drive is reported in the session, and the file stays on the computer', async () => {
+full.test('A full drive is reported in the session, and the file stays on the computer', async () => {
   const computer = await buildComputer(product);
   const browsers = browsersOf(computer);
   const session = await browsers.temporary();

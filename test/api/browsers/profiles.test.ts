@@ -2,8 +2,11 @@ import { type BrowserProfile, browsersOf } from '../../builders/browser.ts';
 import { buildComputer, buildHostingProduct, computerOf, type TestComputer } from '../../builders/computer.ts';
 import type { TestProduct } from '../../builders/product.ts';
 import { getBrowserPrograms } from '../../support/browserPrograms.ts';
+import { inFull } from '../../support/inFull.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('browsers');
 
 let product: TestProduct;
 
@@ -57,7 +60,7 @@ test('The same Idempotency-Key makes one profile', async () => {
   expect((await browsers.expect<{ data: unknown[] }>(200, 'GET', '/profiles')).data).toHaveLength(1);
 });
 
-test('A failed save keeps the previous save, and the next save makes up for it', async () => {
+full.test('A failed save keeps the previous save, and the next save makes up for it', async () => {
   const computer = await buildComputer(product);
   const browsers = browsersOf(computer);
   const profile = await browsers.profile();
@@ -90,7 +93,7 @@ test('A failed save keeps the previous save, and the next save makes up for it',
   await browsers.end(back);
 });
 
-test('A deleted profile is removed from every computer, also from a stopped one', async () => {
+full.test('A deleted profile is removed from every computer, also from a stopped one', async () => {
   const computer = await buildComputer(product);
   const browsers = browsersOf(computer);
   const other = await anotherComputer(computer);

@@ -3,8 +3,11 @@ import { buildComputer, buildHostingProduct, computerOf, type TestComputer } fro
 import type { TestProduct } from '../../builders/product.ts';
 import { getBrowserPrograms } from '../../support/browserPrograms.ts';
 import { getDesktopPrograms } from '../../support/desktopPrograms.ts';
+import { inFull } from '../../support/inFull.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('browsers');
 
 let product: TestProduct;
 
@@ -96,7 +99,7 @@ describe('a browser session with a profile', () => {
 });
 
 describe('a browser session', () => {
-  test('A session without a profile leaves nothing but its row', async () => {
+  full.test('A session without a profile leaves nothing but its row', async () => {
     const computer = await buildComputer(product);
     const browsers = browsersOf(computer);
     const site = await startSite(computer);
@@ -123,7 +126,7 @@ describe('a browser session', () => {
     await browsers.end(next);
   });
 
-  test('A session ends with its computer and saves its profile, and the next session waits for that', async () => {
+  full.test('A session ends with its computer and saves its profile, and the next session waits for that', async () => {
     const computer = await buildComputer(product);
     const browsers = browsersOf(computer);
     const site = await startSite(computer);
@@ -149,7 +152,7 @@ describe('a browser session', () => {
     expect(problem.code).toBe('DESKTOP_NOT_RUNNING');
   });
 
-  test('The memory of a computer limits its sessions, and ended sessions give theirs back', async () => {
+  full.test('The memory of a computer limits its sessions, and ended sessions give theirs back', async () => {
     const computer = await buildComputer(product);
     const browsers = browsersOf(computer);
     await computer.expect(200, 'PATCH', '', { memoryMiB: 1_024 });
@@ -180,7 +183,7 @@ describe('a browser session', () => {
     });
   });
 
-  test('A session whose profile folder cannot be written is refused, and the next one starts', async () => {
+  full.test('A session whose profile folder cannot be written is refused, and the next one starts', async () => {
     const computer = await buildComputer(product);
     const browsers = browsersOf(computer);
     await computer.exec('mkdir -p .local/share/atrium && touch .local/share/atrium/browsers');

@@ -8,7 +8,10 @@ import {
 import { buildComputer, buildHostingProduct, type TestComputer } from '../../builders/computer.ts';
 import type { TestProduct } from '../../builders/product.ts';
 import { getBrowserPrograms } from '../../support/browserPrograms.ts';
+import { inFull } from '../../support/inFull.ts';
 import { readPng } from '../../support/png.ts';
+
+const full = inFull('browsers');
 
 let product: TestProduct;
 let computer: TestComputer;
@@ -111,7 +114,7 @@ test.each([{}, { url: 'http://a.example/', action: 'back' }, { active: false }, 
   },
 );
 
-test.each(['http', 'https'])(
+full.test.each(['http', 'https'])(
   'A session runs although its first page, of %s, is refused on the way out, and says why',
   async (scheme) => {
     const url = `${scheme}://169.254.169.254/`;

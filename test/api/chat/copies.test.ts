@@ -6,6 +6,9 @@ import type { ChatUser, MessageBody, ThreadBody } from '../../builders/chat.ts';
 import { putFile } from '../../builders/files.ts';
 import { buildProduct, rolesOf, type TestProduct } from '../../builders/product.ts';
 import { toolLines } from '../../builders/tools.ts';
+import { inFull } from '../../support/inFull.ts';
+
+const full = inFull('chat');
 
 // Copies of a thread: forks, which go on from a message, and exports.
 
@@ -195,7 +198,7 @@ describe('an export', () => {
   });
 });
 
-test('a thread of 5,000 messages is copied and exported whole', async () => {
+full.test('a thread of 5,000 messages is copied and exported whole', async () => {
   const threadId = await threadOf('Begin');
   const { pool } = product.environment.database;
   const turns = Array.from({ length: 2_499 }, (_, index) => index + 2);
@@ -228,4 +231,4 @@ test('a thread of 5,000 messages is copied and exported whole', async () => {
   const copied = JSON.parse(await exported(copy.id)) as { messages: MessageBody[] };
   expect(copied.messages.map(asSaid)).toEqual(all.messages.map(asSaid));
   expect((await exported(copy.id, 'markdown')).match(/^## /gm)).toHaveLength(5_000);
-}, 60_000);
+});

@@ -1,7 +1,10 @@
 import { type ChatUser, idsOf } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import type { FakeRequest, FakeScript } from '../../fakes/script.ts';
+import { inFull } from '../../support/inFull.ts';
 import { collect } from '../../support/sseClient.ts';
+
+const full = inFull('chat');
 
 /**
  * Each way in which a provider fails, repeatedly: once before a good answer, and for ever. Two rounds here; thirty with
@@ -105,7 +108,7 @@ describe.each(Object.entries(failures))('%s', (name, { code, kept = '' }) => {
     deadlineMs,
   );
 
-  test(
+  full.test(
     `${rounds} turns that always fail end with the code of the failure, and keep what was said last`,
     async () => {
       expect.hasAssertions();

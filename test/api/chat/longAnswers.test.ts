@@ -8,7 +8,10 @@ import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { toolLines, toolOutputs } from '../../builders/tools.ts';
 import { buildTurn, buildTurnLog } from '../../builders/turnLog.ts';
 import { createTestEnvironment, runStatement } from '../../support/environment.ts';
+import { inFull } from '../../support/inFull.ts';
 import { collect } from '../../support/sseClient.ts';
+
+const full = inFull('chat');
 
 /** Answers of more than 16 MB, the limit of a MEDIUMTEXT and of the default packet. */
 let product: TestProduct;
@@ -48,7 +51,7 @@ async function pagesOf(user: ChatUser, threadId: string): Promise<MessagePage[]>
   return pages;
 }
 
-test('A turn with 18 MB of results ends and is stored whole, and its thread goes on', async () => {
+full.test('A turn with 18 MB of results ends and is stored whole, and its thread goes on', async () => {
   const user = await reader();
   const { chunks, turnId, threadId, text } = await user.ask({ content: reads, modelId: 'demo' });
   expect(chunks.at(-1)).toMatchObject({ type: 'finish' });

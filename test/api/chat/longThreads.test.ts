@@ -3,8 +3,11 @@ import { type ChatUser, idsOf } from '../../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../../builders/product.ts';
 import type { RecordedRequest } from '../../fakes/openaiServer.ts';
 import type { FakeRequest, FakeScript } from '../../fakes/script.ts';
+import { inFull } from '../../support/inFull.ts';
 import { collect } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('chat');
 
 /** Model calls beside the answer: summaries, which keep long threads inside the window, and titles. */
 let product: TestProduct;
@@ -216,7 +219,7 @@ describe('the title of a new thread', () => {
   });
 });
 
-test('After a kill during a summary, the turn is answered, and the summary is there once', async () => {
+full.test('After a kill during a summary, the turn is answered, and the summary is there once', async () => {
   const user = await inSmallWindow();
   const word = 'Linden';
   summaries.set(word, [{ firstTokenDelayMs: 60_000 }]);
@@ -241,4 +244,4 @@ test('After a kill during a summary, the turn is answered, and the summary is th
     expect(turn.status).toBe('completed');
   }
   expect(await summariesOf(threadId)).toHaveLength(1);
-}, 120_000);
+});

@@ -2,9 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { QueryTypes } from 'sequelize';
 import { type ChatUser, idsOf } from '../../builders/chat.ts';
 import { buildProduct, fake, type TestProduct } from '../../builders/product.ts';
+import { inFull } from '../../support/inFull.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { collect, type EventStream, openStream } from '../../support/sseClient.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('chat');
 
 /** Coming back to a stream: from its beginning, from where it was cut, and long after its end. */
 const longTokens = Array.from({ length: 48 }, (_, at) => `${at}${'x'.repeat(64 * 1024)}`);
@@ -148,7 +151,7 @@ describe('A stream that is cut at random bytes', () => {
     }
   }
 
-  test('The pieces of 200 cuts make up the log, byte for byte', async () => {
+  full.test('The pieces of 200 cuts make up the log, byte for byte', async () => {
     const tokens = Array.from({ length: 200 }, (_, at) => `“${at}” 漢 `);
     for (let cuts = 0; cuts < 200; ) {
       const stream = await user.send({ content: fake({ tokens, intervalMs: 8 }) });

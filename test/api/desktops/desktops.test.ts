@@ -1,8 +1,11 @@
 import { buildComputer, buildHostingProduct, computerOf, type TestComputer } from '../../builders/computer.ts';
 import type { TestProduct } from '../../builders/product.ts';
 import { getDesktopPrograms } from '../../support/desktopPrograms.ts';
+import { inFull } from '../../support/inFull.ts';
 import { type Png, readPng } from '../../support/png.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('desktops');
 
 interface Session {
   id: string;
@@ -99,7 +102,7 @@ describe('a desktop session', () => {
     await computer.expect(200, 'POST', `${sessions}/${session.id}/resize`, { resolution: '1920x1080' });
   });
 
-  test('Twelve simultaneous screenshots all succeed', async () => {
+  full.test('Twelve simultaneous screenshots all succeed', async () => {
     const pictures = await Promise.all(Array.from({ length: 12 }, () => screenshot(computer, session)));
     for (const { width, height } of pictures) expect([width, height]).toEqual([1_920, 1_080]);
   });
@@ -154,7 +157,7 @@ describe('a desktop session', () => {
     expect((await get(computer, session)).status).toBe('running');
   });
 
-  test('A computer has four sessions at most, each on a display of its own', async () => {
+  full.test('A computer has four sessions at most, each on a display of its own', async () => {
     const further = [await start(computer), await start(computer), await start(computer)];
     expect(further.map(({ display }) => display)).toEqual([':11', ':12', ':13']);
     await computer.expect(422, 'POST', sessions, { resolution: '800x600' });
@@ -206,7 +209,7 @@ describe('The end of a desktop session', () => {
     await waitFor('the window manager', async () => (await countOf(computer, 'openbox')) === 1);
   });
 
-  test('A session ends with its X server, also without a request for the session', async () => {
+  full.test('A session ends with its X server, also without a request for the session', async () => {
     const computer = await buildComputer(product);
     const session = await start(computer);
     await computer.exec('pkill -9 Xtigervnc');

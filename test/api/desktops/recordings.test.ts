@@ -2,8 +2,11 @@ import { buildComputer, buildHostingProduct, computerOf, type TestComputer } fro
 import type { TestProduct } from '../../builders/product.ts';
 import { type Recording, recordingsOf, savedBytes } from '../../builders/recording.ts';
 import { getDesktopPrograms } from '../../support/desktopPrograms.ts';
+import { inFull } from '../../support/inFull.ts';
 import { withVideo } from '../../support/video.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('desktops');
 
 const sessions = '/desktop/sessions';
 let product: TestProduct;
@@ -86,7 +89,7 @@ describe('a recording of a desktop', () => {
     expect(problem.code).toBe('RECORDING_SAVED');
   }, 60_000);
 
-  test('A recording is saved in the named folder, and a taken name gets a number', async () => {
+  full.test('A recording is saved in the named folder, and a taken name gets a number', async () => {
     const { recordings, computer } = desktop;
     const drive = `/api/spaces/${computer.user.spaceId}/drive`;
     const folder = await computer.user.fetch(`${drive}/folders`, { method: 'POST', body: { path: '/clips' } });
@@ -99,7 +102,7 @@ describe('a recording of a desktop', () => {
     }
     expect(paths).toEqual(['/clips/x.mp4', '/clips/x (2).mp4', '/a/b/x.mp4']);
     expect((await recordings.list()).map(({ name }) => name)).toEqual(['x.mp4', 'x.mp4', 'x.mp4', 'demo.mp4']);
-  }, 60_000);
+  });
 
   test('A session has one recording at a time, and the same Idempotency-Key starts one', async () => {
     const { recordings, computer } = desktop;
@@ -184,7 +187,7 @@ describe('a recording of a desktop', () => {
 });
 
 describe('The end of a recording', () => {
-  test('A recording ends at its maximum length, and a display that is resized is scaled in it', async () => {
+  full.test('A recording ends at its maximum length, and a display that is resized is scaled in it', async () => {
     const desktop = await buildDesktop('800x600');
     const { recordings, computer } = desktop;
     await desktop.paint('#c00000');
@@ -202,7 +205,7 @@ describe('The end of a recording', () => {
       const [red, green] = await video.at(video.durationSeconds - 0.5, 100, 100);
       expect([red < 60, green > 150]).toEqual([true, true]);
     });
-  }, 60_000);
+  });
 
   test('A recording ends with its session, and has what was seen until then', async () => {
     const desktop = await buildDesktop();
@@ -220,7 +223,7 @@ describe('The end of a recording', () => {
     expect(problem.code).toBe('DESKTOP_ENDED');
   }, 60_000);
 
-  test('A recording ends with its X server', async () => {
+  full.test('A recording ends with its X server', async () => {
     const desktop = await buildDesktop();
     const recording = await desktop.recordings.start();
     await written(desktop, recording, 2);
@@ -228,9 +231,9 @@ describe('The end of a recording', () => {
     const saved = await desktop.recordings.until(recording.id, 'saved');
     expect(saved.end?.code).toBe('X_SERVER_ENDED');
     await withVideo(await savedBytes(desktop.computer, saved), async ({ frames }) => expect(frames).toBeGreaterThan(9));
-  }, 60_000);
+  });
 
-  test('A recording ends with its X server, also when another one takes the display at once', async () => {
+  full.test('A recording ends with its X server, also when another one takes the display at once', async () => {
     const desktop = await buildDesktop();
     const { computer, recordings, display } = desktop;
     await desktop.paint('#c00000');
@@ -246,9 +249,9 @@ describe('The end of a recording', () => {
       const [red, , blue] = await video.at(video.durationSeconds - 0.2, 200, 150);
       expect([red > 150, blue < 60]).toEqual([true, true]);
     });
-  }, 60_000);
+  });
 
-  test('A recording that was given up with its host is stopped and saved when the host is back', async () => {
+  full.test('A recording that was given up with its host is stopped and saved when the host is back', async () => {
     const desktop = await buildDesktop();
     const recording = await desktop.recordings.start();
     await written(desktop, recording, 2);
@@ -259,9 +262,9 @@ describe('The end of a recording', () => {
     const saved = await desktop.recordings.until(recording.id, 'saved');
     expect(saved.end?.code).toBe('HOST_LOST');
     expect(await countOf(desktop, 'ffmpeg')).toBe(0);
-  }, 60_000);
+  });
 
-  test.each(['writes', 'takes the pictures'])(
+  full.test.each(['writes', 'takes the pictures'])(
     'A recording ends when the process that %s is killed, and has what was written',
     async (which) => {
       const desktop = await buildDesktop();
@@ -278,7 +281,7 @@ describe('The end of a recording', () => {
     60_000,
   );
 
-  test('A recording ends with its computer, and is saved while the computer is stopped', async () => {
+  full.test('A recording ends with its computer, and is saved while the computer is stopped', async () => {
     const desktop = await buildDesktop();
     const recording = await desktop.recordings.start();
     await written(desktop, recording, 2);
@@ -289,9 +292,9 @@ describe('The end of a recording', () => {
       expect(durationSeconds).toBeGreaterThan(1.5);
     });
     expect(await desktop.computer.expect(200, 'GET', '')).toMatchObject({ status: 'stopped' });
-  }, 60_000);
+  });
 
-  test('A recording that is stopped on a paused computer is saved after the wake', async () => {
+  full.test('A recording that is stopped on a paused computer is saved after the wake', async () => {
     const desktop = await buildDesktop();
     const recording = await desktop.recordings.start();
     await written(desktop, recording, 1);
@@ -300,7 +303,7 @@ describe('The end of a recording', () => {
     await desktop.computer.expect(200, 'POST', '/wake');
     const saved = await desktop.recordings.until(recording.id, 'saved');
     expect(saved.end?.code).toBe('RECORDING_STOPPED');
-  }, 60_000);
+  });
 });
 
 describe('A recording that cannot be saved', () => {
@@ -327,25 +330,30 @@ describe('A recording that cannot be saved', () => {
     ]);
   }, 60_000);
 
-  test('A recording is kept on the computer when its folder is gone, and can be saved to another folder', async () => {
-    const desktop = await buildDesktop();
-    const { recordings, computer } = desktop;
-    const drive = `/api/spaces/${computer.user.spaceId}/drive`;
-    const folder = await computer.user.fetch(`${drive}/folders`, { method: 'POST', body: { path: '/gone' } });
-    const { id: parentId } = (await folder.json()) as { id: string };
-    const { id } = await recordings.start({ parentId });
-    await computer.user.fetch(`${drive}/items/${parentId}`, { method: 'DELETE' });
-    const failed = await recordings.stop(id);
-    expect(failed).toMatchObject({ status: 'failed', error: { code: 'FOLDER_GONE' }, itemId: null });
-    expect(failed.computerPath).toBe(`.atrium/recordings/${id}.mp4`);
-    expect(await filesOn(desktop)).toBe(`${id}.mp4\n`);
-    const saved = await computer.expect<Recording>(200, 'POST', `${recordings.path}/${id}/save`, { path: '/kept' });
-    expect(saved).toMatchObject({ status: 'saved', error: null, computerPath: null });
-    expect(await computer.expect(200, 'POST', `${recordings.path}/${id}/save`, {})).toMatchObject({ status: 'saved' });
-    await withVideo(await savedBytes(computer, saved), async ({ frames }) => expect(frames).toBeGreaterThan(0));
-  }, 60_000);
+  full.test(
+    'A recording is kept on the computer when its folder is gone, and can be saved to another folder',
+    async () => {
+      const desktop = await buildDesktop();
+      const { recordings, computer } = desktop;
+      const drive = `/api/spaces/${computer.user.spaceId}/drive`;
+      const folder = await computer.user.fetch(`${drive}/folders`, { method: 'POST', body: { path: '/gone' } });
+      const { id: parentId } = (await folder.json()) as { id: string };
+      const { id } = await recordings.start({ parentId });
+      await computer.user.fetch(`${drive}/items/${parentId}`, { method: 'DELETE' });
+      const failed = await recordings.stop(id);
+      expect(failed).toMatchObject({ status: 'failed', error: { code: 'FOLDER_GONE' }, itemId: null });
+      expect(failed.computerPath).toBe(`.atrium/recordings/${id}.mp4`);
+      expect(await filesOn(desktop)).toBe(`${id}.mp4\n`);
+      const saved = await computer.expect<Recording>(200, 'POST', `${recordings.path}/${id}/save`, { path: '/kept' });
+      expect(saved).toMatchObject({ status: 'saved', error: null, computerPath: null });
+      expect(await computer.expect(200, 'POST', `${recordings.path}/${id}/save`, {})).toMatchObject({
+        status: 'saved',
+      });
+      await withVideo(await savedBytes(computer, saved), async ({ frames }) => expect(frames).toBeGreaterThan(0));
+    },
+  );
 
-  test('A file that was put in the place of a recording is not saved', async () => {
+  full.test('A file that was put in the place of a recording is not saved', async () => {
     const desktop = await buildDesktop();
     const { recordings, computer } = desktop;
     const { id } = await recordings.start();
@@ -361,9 +369,9 @@ describe('A recording that cannot be saved', () => {
     expect(lost).toMatchObject({ status: 'failed', error: { code: 'RECORDING_LOST' }, computerPath: null });
     const problem = await computer.expect<{ code: string }>(410, 'POST', `${recordings.path}/${last}/save`, {});
     expect(problem.code).toBe('RECORDING_GONE');
-  }, 60_000);
+  });
 
-  test('A recording is lost with its computer', async () => {
+  full.test('A recording is lost with its computer', async () => {
     const desktop = await buildDesktop();
     const { recordings, computer } = desktop;
     const { id } = await recordings.start();
@@ -376,10 +384,10 @@ describe('A recording that cannot be saved', () => {
       return row?.status === 'failed' ? row : undefined;
     });
     expect(failed.code).toBe('RECORDING_LOST');
-  }, 60_000);
+  });
 });
 
-test('A computer without ffmpeg gets 422 with the reason, and its desktop goes on', async () => {
+full.test('A computer without ffmpeg gets 422 with the reason, and its desktop goes on', async () => {
   const computer = await buildComputer(product);
   // Programs are found by the computer's own PATH, which has all but ffmpeg.
   const links = 'mkdir bin; for p in /usr/bin/*; do case $p in */ff*) ;; *) ln -s $p bin/ ;; esac; done';
@@ -395,4 +403,4 @@ test('A computer without ffmpeg gets 422 with the reason, and its desktop goes o
     status: 'running',
     recordingId: null,
   });
-}, 60_000);
+});

@@ -4,8 +4,11 @@ import type { TestProduct } from '../../builders/product.ts';
 import { recordingsOf, savedBytes } from '../../builders/recording.ts';
 import { getChromium } from '../../support/chromium.ts';
 import { getDesktopPrograms } from '../../support/desktopPrograms.ts';
+import { inFull } from '../../support/inFull.ts';
 import { readPng } from '../../support/png.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('desktops');
 
 // The page of a desktop as people use it: noVNC in a real Chromium, on an origin of its own.
 
@@ -150,7 +153,7 @@ describe('the page of a desktop', () => {
     await page.close();
   });
 
-  test('The page tells everyone who watches that the desktop is being recorded', async () => {
+  full.test('The page tells everyone who watches that the desktop is being recorded', async () => {
     const recordings = recordingsOf(computer, session.id);
     const pages = [await open(session.viewUrl ?? ''), await open((await linkTo(computer, session, {})).url)];
     for (const page of pages) {
@@ -166,9 +169,9 @@ describe('the page of a desktop', () => {
       await page.locator('#recorded:empty').waitFor({ state: 'attached' });
       await page.close();
     }
-  }, 60_000);
+  });
 
-  test('A browser can play a recording, and seek in it', async () => {
+  full.test('A browser can play a recording, and seek in it', async () => {
     const recordings = recordingsOf(computer, session.id);
     const { id } = await recordings.start();
     await waitFor('three seconds of the recording', async () => {
@@ -184,7 +187,7 @@ describe('the page of a desktop', () => {
     expect(played).toMatchObject({ width: 800, height: 600, at: 2, error: '' });
     expect(played.duration).toBeGreaterThan(3);
     await page.close();
-  }, 60_000);
+  });
 
   test('The page is on an origin that has nothing of the API', async () => {
     expect(session.viewUrl).toMatch(/^http:\/\/desktop\.localhost\/#/);
@@ -338,7 +341,7 @@ describe('the page of a desktop', () => {
     await Promise.all([looking.close(), controlling.close()]);
   });
 
-  test('The page fits a phone, and takes input from its keyboard', async () => {
+  full.test('The page fits a phone, and takes input from its keyboard', async () => {
     const context = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
     const page = await open((await linkTo(computer, session, { control: true })).url, context);
     await says(page, 'You are in control');
@@ -381,7 +384,7 @@ describe('the page of a desktop', () => {
     await Promise.all([page.close(), again.context().close()]);
   });
 
-  test('The page is closed to an expired and to an invalid link, and says why', async () => {
+  full.test('The page is closed to an expired and to an invalid link, and says why', async () => {
     const { id, url } = await linkTo(computer, session, { ttlSeconds: 600 });
     const { pool } = product.environment.database;
     await pool.query('UPDATE desktop_links SET expires_at = NOW() - INTERVAL 1 DAY WHERE id = ?', [id]);
@@ -401,7 +404,7 @@ describe('the page of a desktop', () => {
     await page.context().close();
   });
 
-  test('A link lives on while its page is open, and the page gets a new token to reconnect with', async () => {
+  full.test('A link lives on while its page is open, and the page gets a new token to reconnect with', async () => {
     const { id, url } = await linkTo(computer, session, { ttlSeconds: 20 });
     const page = await open(url);
     await says(page, 'You are watching');

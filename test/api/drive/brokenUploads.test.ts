@@ -1,4 +1,3 @@
-import { readdirSync } from 'node:fs';
 import { driveModels } from '../../../models/drive/models.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import {
@@ -9,7 +8,7 @@ import {
   type TestDrive,
   type UploadBody,
 } from '../../builders/drive.ts';
-import { residentMiB } from '../../support/processes.ts';
+import { openBy, residentMiB } from '../../support/processes.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { end, field, file, part, type RawUpload, sendRaw } from '../../support/rawUpload.ts';
 import { sizeOf } from '../../support/size.ts';
@@ -197,17 +196,20 @@ test('a sender of a large body that is refused early still gets the reason', asy
 });
 
 test(`${abortedUploads} uploads that are given up half-way leave no descriptor, memory, object or part`, async () => {
-  const descriptors = () => readdirSync(`/proc/${product.process.pid}/fd`).length;
+  const databasePort = Number(new URL(product.environment.config.database.url).port);
+  const open = () => openBy(product.process.pid, databasePort);
   const giveUp = (bytes: number) =>
     raw([field('path', '/a/'), file(Buffer.alloc(bytes, 'x'))], { contentLength: 100 * mebibyte, hangUp: true });
   // The first uploads open the connections that all of them share.
   const sizes = [1, 100_000, 9 * mebibyte];
   for (let round = 0; round < 5; round++) await Promise.all(sizes.map(giveUp));
   await expectNothing();
-  const before = { descriptors: descriptors(), residentMiB: residentMiB(product.process.pid) };
+  const before = { open: open(), residentMiB: residentMiB(product.process.pid) };
   for (let sent = 0; sent < abortedUploads; sent += sizes.length) await Promise.all(sizes.map(giveUp));
   await expectNothing();
-  await waitFor('the descriptors to be closed', () => descriptors() <= before.descriptors + 5);
+  await waitFor('the descriptors to be closed', () => open().length <= before.open.length + 5).catch((error) => {
+    throw new Error(`Open before:\n${before.open.join('\n')}\nand now:\n${open().join('\n')}`, { cause: error });
+  });
   expect(residentMiB(product.process.pid)).toBeLessThan(before.residentMiB + 150);
   expect(
     await driveModels(product.environment.database).DriveItem.count({ where: { spaceId: user.spaceId, kind: 'file' } }),

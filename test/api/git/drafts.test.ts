@@ -8,7 +8,10 @@ import { buildHostedGit, treeOf } from '../../builders/hostedRepository.ts';
 import { gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
 import { commitFiles } from '../../support/gitRepository.ts';
+import { inFull } from '../../support/inFull.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('git');
 
 type Draft = operations['listDrafts']['responses'][200]['content']['application/json']['data'][number];
 type Merged = operations['mergeDraft']['responses'][200]['content']['application/json'];
@@ -137,53 +140,63 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect(await list()).toMatchObject([{ id: draft.id, error: null }]);
   }, 240_000);
 
-  test('A draft comes back at a commit that is on no branch', async () => {
-    const { id, computer, made, said, saved } = await cloned();
-    const draft = await made('try');
-    await said(draft, `git checkout -q --detach; echo two > a.txt; ${commit} two`);
-    await saved(draft.id);
-    expect(await keptOf(id, draft.id)).toContain(`refs/atrium/drafts/${draft.id}/head`);
-    const look = 'cat a.txt; git rev-parse HEAD; git branch --show-current; git status --porcelain';
-    const before = await said(draft, look);
-    await computer.exec('rm -rf drafts');
-    await waitFor('the draft to come back', async () => (await said(draft, look)) === before);
-    await said(draft, 'git checkout -q try');
-    await saved(draft.id);
-    expect(await keptOf(id, draft.id)).toEqual([`refs/atrium/drafts/${draft.id}/heads/try`]);
-  }, 240_000);
+  full.test(
+    'A draft comes back at a commit that is on no branch',
+    async () => {
+      const { id, computer, made, said, saved } = await cloned();
+      const draft = await made('try');
+      await said(draft, `git checkout -q --detach; echo two > a.txt; ${commit} two`);
+      await saved(draft.id);
+      expect(await keptOf(id, draft.id)).toContain(`refs/atrium/drafts/${draft.id}/head`);
+      const look = 'cat a.txt; git rev-parse HEAD; git branch --show-current; git status --porcelain';
+      const before = await said(draft, look);
+      await computer.exec('rm -rf drafts');
+      await waitFor('the draft to come back', async () => (await said(draft, look)) === before);
+      await said(draft, 'git checkout -q try');
+      await saved(draft.id);
+      expect(await keptOf(id, draft.id)).toEqual([`refs/atrium/drafts/${draft.id}/heads/try`]);
+    },
+    240_000,
+  );
 
-  test('A draft is saved without what git cannot read in it, and says so', async () => {
-    const { id, list, made, merge, said, saved } = await cloned();
-    const draft = await made('try');
-    const long = `git branch ${'x'.repeat(230)}`;
-    await said(
-      draft,
-      `echo two > a.txt; git init -q nested; echo n > nested/n; echo b2 > b.txt; chmod 000 b.txt; ${long}`,
-    );
-    await saved(draft.id);
-    const [{ error } = { error: null }] = await list();
-    expect(error).toMatchObject({ code: 'GIT_DRAFT_INCOMPLETE', detail: expect.stringContaining('nested') });
-    expect(error?.detail).toContain('b.txt');
-    expect(error?.detail).toContain('heads/xxx');
-    const wip = `refs/atrium/drafts/${draft.id}/wip`;
-    const kept = (await refsOf(id))[wip];
-    expect(kept).toMatch(/^[0-9a-f]{40}$/);
-    expect(await merge(draft.id)).toMatchObject({ status: 409, code: 'GIT_DRAFT_UNCOMMITTED' });
+  full.test(
+    'A draft is saved without what git cannot read in it, and says so',
+    async () => {
+      const { id, list, made, merge, said, saved } = await cloned();
+      const draft = await made('try');
+      const long = `git branch ${'x'.repeat(230)}`;
+      await said(
+        draft,
+        `echo two > a.txt; git init -q nested; echo n > nested/n; echo b2 > b.txt; chmod 000 b.txt; ${long}`,
+      );
+      await saved(draft.id);
+      const [{ error } = { error: null }] = await list();
+      expect(error).toMatchObject({ code: 'GIT_DRAFT_INCOMPLETE', detail: expect.stringContaining('nested') });
+      expect(error?.detail).toContain('b.txt');
+      expect(error?.detail).toContain('heads/xxx');
+      const wip = `refs/atrium/drafts/${draft.id}/wip`;
+      const kept = (await refsOf(id))[wip];
+      expect(kept).toMatch(/^[0-9a-f]{40}$/);
+      expect(await merge(draft.id)).toMatchObject({ status: 409, code: 'GIT_DRAFT_UNCOMMITTED' });
 
-    // Where git can add nothing at all, commits are saved, and the uncommitted changes of the last save are kept.
-    await said(
-      draft,
-      `rm -r nested; chmod 600 b.txt; ${long.replace('branch', 'branch -D')}; git config filter.x.clean false; git config filter.x.required true
+      // Where git can add nothing at all, commits are saved, and the uncommitted changes of the last save are kept.
+      await said(
+        draft,
+        `rm -r nested; chmod 600 b.txt; ${long.replace('branch', 'branch -D')}; git config filter.x.clean false; git config filter.x.required true
        mkdir -p .git/info; echo '*.txt filter=x' > .git/info/attributes; echo three > a.txt; git branch more`,
-    );
-    await waitFor('the saved branch', async () => (await keptOf(id, draft.id)).some((name) => name.endsWith('/more')));
-    await waitFor('the failure', async () => (await list())[0]?.error?.code === 'GIT_TREE_FAILED');
-    expect((await refsOf(id))[wip]).toBe(kept);
-    await said(draft, 'rm .git/info/attributes');
-    await saved(draft.id);
-    expect(await list()).toMatchObject([{ error: null }]);
-    expect((await refsOf(id))[wip]).not.toBe(kept);
-  }, 240_000);
+      );
+      await waitFor('the saved branch', async () =>
+        (await keptOf(id, draft.id)).some((name) => name.endsWith('/more')),
+      );
+      await waitFor('the failure', async () => (await list())[0]?.error?.code === 'GIT_TREE_FAILED');
+      expect((await refsOf(id))[wip]).toBe(kept);
+      await said(draft, 'rm .git/info/attributes');
+      await saved(draft.id);
+      expect(await list()).toMatchObject([{ error: null }]);
+      expect((await refsOf(id))[wip]).not.toBe(kept);
+    },
+    240_000,
+  );
 
   test('A draft is merged by a fast-forward or a commit, and uncommitted changes need a message', async () => {
     const { made, merge, said, tree, repository, list, user } = await cloned();
@@ -215,82 +228,97 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect(await merge(draft.id)).toMatchObject({ status: 200, body: { commit: joined.body.commit } });
   }, 240_000);
 
-  test('A conflict is reported and changes nothing, and is resolved in the draft', async () => {
-    const { id, made, merge, said, tree, repository } = await cloned();
-    await tree.post('checkout', {});
-    const draft = await made('try');
-    await said(draft, `echo draft > a.txt; ${commit} draft`);
-    await said(repository, `echo ours > a.txt; ${commit} ours`);
-    const look = 'cat a.txt; git rev-parse HEAD; git status --porcelain; ls -A .git';
-    // Uncommitted changes are committed, and the answer says that this commit stays.
-    await said(draft, 'echo more > b.txt');
-    const telling = await merge(draft.id, { message: 'More' });
-    const [committed = ''] = (await said(draft, 'git log -1 --format="%h %s" --abbrev=10')).split(' More\n');
-    expect(telling).toMatchObject({
-      status: 409,
-      code: 'GIT_CONFLICT',
-      body: { detail: expect.stringMatching(new RegExp(`a\\.txt.*uncommitted .* ${committed}\\.$`)) },
-    });
-    const [before, ours] = [await said(draft, look), await said(repository, look)];
-    const refused = await merge(draft.id);
-    expect(refused).toMatchObject({
-      status: 409,
-      code: 'GIT_CONFLICT',
-      body: { detail: expect.stringContaining('a.txt') },
-    });
-    expect([await said(draft, look), await said(repository, look)]).toEqual([before, ours]);
+  full.test(
+    'A conflict is reported and changes nothing, and is resolved in the draft',
+    async () => {
+      const { id, made, merge, said, tree, repository } = await cloned();
+      await tree.post('checkout', {});
+      const draft = await made('try');
+      await said(draft, `echo draft > a.txt; ${commit} draft`);
+      await said(repository, `echo ours > a.txt; ${commit} ours`);
+      const look = 'cat a.txt; git rev-parse HEAD; git status --porcelain; ls -A .git';
+      // Uncommitted changes are committed, and the answer says that this commit stays.
+      await said(draft, 'echo more > b.txt');
+      const telling = await merge(draft.id, { message: 'More' });
+      const [committed = ''] = (await said(draft, 'git log -1 --format="%h %s" --abbrev=10')).split(' More\n');
+      expect(telling).toMatchObject({
+        status: 409,
+        code: 'GIT_CONFLICT',
+        body: { detail: expect.stringMatching(new RegExp(`a\\.txt.*uncommitted .* ${committed}\\.$`)) },
+      });
+      const [before, ours] = [await said(draft, look), await said(repository, look)];
+      const refused = await merge(draft.id);
+      expect(refused).toMatchObject({
+        status: 409,
+        code: 'GIT_CONFLICT',
+        body: { detail: expect.stringContaining('a.txt') },
+      });
+      expect([await said(draft, look), await said(repository, look)]).toEqual([before, ours]);
 
-    await said(draft, `git -c user.name=A -c user.email=a@b.c merge -q origin/main; echo both > a.txt; ${commit} both`);
-    // Uncommitted changes in the repository prevent the merge as well.
-    await said(repository, 'echo mine > a.txt');
-    expect(await merge(draft.id)).toMatchObject({ status: 409, code: 'GIT_CONFLICT' });
-    expect(await said(repository, 'cat a.txt; git log -1 --format=%s')).toBe('mine\nours\n');
-    await said(repository, 'git checkout -q a.txt');
-    expect(await merge(draft.id)).toMatchObject({ status: 200, body: { fastForward: true } });
-    expect(await said(repository, 'cat a.txt')).toBe('both\n');
-    expect((await keptOf(id, draft.id)).length).toBeGreaterThan(0);
-  }, 240_000);
+      await said(
+        draft,
+        `git -c user.name=A -c user.email=a@b.c merge -q origin/main; echo both > a.txt; ${commit} both`,
+      );
+      // Uncommitted changes in the repository prevent the merge as well.
+      await said(repository, 'echo mine > a.txt');
+      expect(await merge(draft.id)).toMatchObject({ status: 409, code: 'GIT_CONFLICT' });
+      expect(await said(repository, 'cat a.txt; git log -1 --format=%s')).toBe('mine\nours\n');
+      await said(repository, 'git checkout -q a.txt');
+      expect(await merge(draft.id)).toMatchObject({ status: 200, body: { fastForward: true } });
+      expect(await said(repository, 'cat a.txt')).toBe('both\n');
+      expect((await keptOf(id, draft.id)).length).toBeGreaterThan(0);
+    },
+    240_000,
+  );
 
-  test('A draft is merged without the files of its repository, and into the branch that it was made from', async () => {
-    const { remote, made, merge, said, tree, repository } = await cloned();
-    const draft = await made('main');
-    expect(draft).toMatchObject({ branch: 'main', baseBranch: 'main', baseCommit: remote.commit });
-    await said(draft, `echo two > a.txt; ${commit} two`);
-    const { body } = await merge(draft.id);
-    expect(body).toMatchObject({ branch: 'main', fastForward: true });
-    expect(await tree.post('checkout', {})).toMatchObject({ status: 200 });
-    expect(await said(repository, 'cat a.txt; git rev-parse HEAD')).toBe(`two\n${body.commit}\n`);
+  full.test(
+    'A draft is merged without the files of its repository, and into the branch that it was made from',
+    async () => {
+      const { remote, made, merge, said, tree, repository } = await cloned();
+      const draft = await made('main');
+      expect(draft).toMatchObject({ branch: 'main', baseBranch: 'main', baseCommit: remote.commit });
+      await said(draft, `echo two > a.txt; ${commit} two`);
+      const { body } = await merge(draft.id);
+      expect(body).toMatchObject({ branch: 'main', fastForward: true });
+      expect(await tree.post('checkout', {})).toMatchObject({ status: 200 });
+      expect(await said(repository, 'cat a.txt; git rev-parse HEAD')).toBe(`two\n${body.commit}\n`);
 
-    // A branch that is not checked out moves too.
-    expect(await tree.post('branch', { name: 'side', checkout: false })).toMatchObject({ status: 200 });
-    const side = await made('side');
-    await said(side, `echo side > side.txt; git add .; ${commit} side`);
-    const beside = await merge(side.id);
-    expect(beside).toMatchObject({ status: 200, body: { branch: 'side', fastForward: true } });
-    expect(await said(repository, 'git rev-parse side; git symbolic-ref HEAD; git status --porcelain')).toBe(
-      `${beside.body.commit}\nrefs/heads/main\n`,
-    );
-  }, 240_000);
+      // A branch that is not checked out moves too.
+      expect(await tree.post('branch', { name: 'side', checkout: false })).toMatchObject({ status: 200 });
+      const side = await made('side');
+      await said(side, `echo side > side.txt; git add .; ${commit} side`);
+      const beside = await merge(side.id);
+      expect(beside).toMatchObject({ status: 200, body: { branch: 'side', fastForward: true } });
+      expect(await said(repository, 'git rev-parse side; git symbolic-ref HEAD; git status --porcelain')).toBe(
+        `${beside.body.commit}\nrefs/heads/main\n`,
+      );
+    },
+    240_000,
+  );
 
-  test('A draft of a partial clone has the files of a branch that only the remote has', async () => {
-    const { id, computer, remote, made, find, said, saved, tree } = await cloned(
-      { 'a.txt': 'one\n' },
-      { filter: 'blob:none' },
-    );
-    commitFiles(remote.bare, { 'a.txt': 'other\n' }, { branch: 'other' });
-    await tree.post('pull', {});
-    const draft = await made('other');
-    expect(draft).toMatchObject({ baseBranch: 'other' });
-    expect(await said(draft, 'cat a.txt; git status --porcelain')).toBe('other\n');
-    // The machine with the mirror is lost, and so are the files. Files that the remote has are not saved.
-    await said(draft, `echo b > b.txt; git add .; ${commit} b; echo c > c.txt`);
-    await saved(draft.id);
-    rmSync(mirrorOf(id), { recursive: true, force: true });
-    await computer.exec('rm -rf drafts');
-    const look = 'cat a.txt b.txt c.txt; git log --format=%s -1; git status --porcelain';
-    await waitFor('the draft to come back', async () => (await said(draft, look)) === 'other\nb\nc\nb\n?? c.txt\n');
-    expect(await find(draft.id)).toMatchObject({ error: null });
-  }, 240_000);
+  full.test(
+    'A draft of a partial clone has the files of a branch that only the remote has',
+    async () => {
+      const { id, computer, remote, made, find, said, saved, tree } = await cloned(
+        { 'a.txt': 'one\n' },
+        { filter: 'blob:none' },
+      );
+      commitFiles(remote.bare, { 'a.txt': 'other\n' }, { branch: 'other' });
+      await tree.post('pull', {});
+      const draft = await made('other');
+      expect(draft).toMatchObject({ baseBranch: 'other' });
+      expect(await said(draft, 'cat a.txt; git status --porcelain')).toBe('other\n');
+      // The machine with the mirror is lost, and so are the files. Files that the remote has are not saved.
+      await said(draft, `echo b > b.txt; git add .; ${commit} b; echo c > c.txt`);
+      await saved(draft.id);
+      rmSync(mirrorOf(id), { recursive: true, force: true });
+      await computer.exec('rm -rf drafts');
+      const look = 'cat a.txt b.txt c.txt; git log --format=%s -1; git status --porcelain';
+      await waitFor('the draft to come back', async () => (await said(draft, look)) === 'other\nb\nc\nb\n?? c.txt\n');
+      expect(await find(draft.id)).toMatchObject({ error: null });
+    },
+    240_000,
+  );
 
   test('The API reads a draft and commits in it, as in its repository', async () => {
     const { id, git, made, said, tree, user } = await cloned();
@@ -360,48 +388,56 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
     expect((await computer.exec('ls drafts/*')).stdout).toBe('three\ntwo\n');
   }, 240_000);
 
-  test('A draft moves to the default computer when its own is deleted, with what was saved', async () => {
-    const { user, git, computer, made, list, said, saved, merge } = await cloned();
-    const other = await user.fetch(`${git.space}/computers`, { method: 'POST', body: {} });
-    const { id: computerId } = (await other.json()) as { id: string };
-    const draft = await made('try', { computerId });
-    expect(draft).toMatchObject({ computerId });
-    await computerOf(user, computerId).exec(
-      `cd ${draft.treePath}; echo two > a.txt; ${commit} two; echo three > a.txt`,
-    );
-    await saved(draft.id);
-    await user.fetch(`${git.space}/computers/${computerId}`, { method: 'DELETE' });
-    const moved = await waitFor('the draft to have another place', async () =>
-      (await list()).find((now) => now.computerId === computer.id),
-    );
-    expect(moved).toMatchObject({ id: draft.id, status: 'ready' });
-    // The next request brings the files.
-    expect(await merge(draft.id, { message: 'Three' })).toMatchObject({ status: 200, body: { fastForward: true } });
-    expect(await said(moved, 'cat a.txt; git log --format=%s -2')).toBe('three\nThree\ntwo\n');
-  }, 240_000);
+  full.test(
+    'A draft moves to the default computer when its own is deleted, with what was saved',
+    async () => {
+      const { user, git, computer, made, list, said, saved, merge } = await cloned();
+      const other = await user.fetch(`${git.space}/computers`, { method: 'POST', body: {} });
+      const { id: computerId } = (await other.json()) as { id: string };
+      const draft = await made('try', { computerId });
+      expect(draft).toMatchObject({ computerId });
+      await computerOf(user, computerId).exec(
+        `cd ${draft.treePath}; echo two > a.txt; ${commit} two; echo three > a.txt`,
+      );
+      await saved(draft.id);
+      await user.fetch(`${git.space}/computers/${computerId}`, { method: 'DELETE' });
+      const moved = await waitFor('the draft to have another place', async () =>
+        (await list()).find((now) => now.computerId === computer.id),
+      );
+      expect(moved).toMatchObject({ id: draft.id, status: 'ready' });
+      // The next request brings the files.
+      expect(await merge(draft.id, { message: 'Three' })).toMatchObject({ status: 200, body: { fastForward: true } });
+      expect(await said(moved, 'cat a.txt; git log --format=%s -2')).toBe('three\nThree\ntwo\n');
+    },
+    240_000,
+  );
 
-  test('A discarded draft is removed with its folder and its refs, by request and with its item', async () => {
-    const { id, user, made, merge, list, computer, git, drafts, said, saved } = await cloned();
-    const draft = await made('try');
-    await said(draft, 'echo two > a.txt');
-    await saved(draft.id);
-    expect(await keptOf(id, draft.id)).toHaveLength(2);
-    expect((await git.send('DELETE', `${drafts}/${draft.id}`)).status).toBe(204);
-    expect(await list()).toEqual([]);
-    for (const again of [await git.send('DELETE', `${drafts}/${draft.id}`), await merge(draft.id)]) {
-      expect(again.status).toBe(404);
-    }
-    const gone = (draftId: string) => async () =>
-      (await rowsOf('SELECT id FROM git_drafts WHERE id = ?', [draftId])).length === 0;
-    await waitFor('the draft to go', gone(draft.id));
-    expect(await keptOf(id, draft.id)).toEqual([]);
-    expect((await computer.exec('ls -A drafts/* .cache/atrium/git')).stdout.trim().split('\n')).not.toContain('try');
+  full.test(
+    'A discarded draft is removed with its folder and its refs, by request and with its item',
+    async () => {
+      const { id, user, made, merge, list, computer, git, drafts, said, saved } = await cloned();
+      const draft = await made('try');
+      await said(draft, 'echo two > a.txt');
+      await saved(draft.id);
+      expect(await keptOf(id, draft.id)).toHaveLength(2);
+      expect((await git.send('DELETE', `${drafts}/${draft.id}`)).status).toBe(204);
+      expect(await list()).toEqual([]);
+      for (const again of [await git.send('DELETE', `${drafts}/${draft.id}`), await merge(draft.id)]) {
+        expect(again.status).toBe(404);
+      }
+      const gone = (draftId: string) => async () =>
+        (await rowsOf('SELECT id FROM git_drafts WHERE id = ?', [draftId])).length === 0;
+      await waitFor('the draft to go', gone(draft.id));
+      expect(await keptOf(id, draft.id)).toEqual([]);
+      expect((await computer.exec('ls -A drafts/* .cache/atrium/git')).stdout.trim().split('\n')).not.toContain('try');
 
-    const last = await made('last');
-    await user.fetch(`${git.space}/drive/items/${id}?permanent=true`, { method: 'DELETE' });
-    await waitFor('the draft to go with its item', gone(last.id));
-    expect((await computer.exec('find drafts -type f')).stdout).toBe('');
-  }, 240_000);
+      const last = await made('last');
+      await user.fetch(`${git.space}/drive/items/${id}?permanent=true`, { method: 'DELETE' });
+      await waitFor('the draft to go with its item', gone(last.id));
+      expect((await computer.exec('find drafts -type f')).stdout).toBe('');
+    },
+    240_000,
+  );
 });
 
 if (usable.length === 0) {

@@ -11,8 +11,11 @@ import { gitOf, localGitServer } from '../../builders/repository.ts';
 import { type FakeGitHub, type FakeInstallation, type FakePerson, startFakeGitHub } from '../../fakes/githubServer.ts';
 import { commitFiles } from '../../support/gitRepository.ts';
 import type { GitServer } from '../../support/gitServer.ts';
+import { inFull } from '../../support/inFull.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('git');
 
 const { History } = proto.temporal.api.history.v1;
 
@@ -275,7 +278,7 @@ test('Atrium asks GitHub after a notification, but not after a forged or an unre
   await waitFor('the credential to be active again', async () => (await statusNow()) === 'active');
 });
 
-test('a notification outlives the process that took it', async () => {
+full.test('a notification outlives the process that took it', async () => {
   const { git, installation } = await hosted();
   installation.isSuspended = true;
   const body = { action: 'suspend', installation: { id: installation.id } };
@@ -290,4 +293,4 @@ test('a notification outlives the process that took it', async () => {
     const { data } = (await git.send<{ data: { status: string }[] }>('GET', '/git/credentials')).body;
     return data[0]?.status === 'suspended';
   });
-}, 60_000);
+});

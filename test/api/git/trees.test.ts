@@ -8,7 +8,10 @@ import { buildCheckedOut, buildCloned, buildHostedGit, treeOf } from '../../buil
 import { gitOf, remoteRepository, type TestGit } from '../../builders/repository.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
 import { commitFiles, gitIn } from '../../support/gitRepository.ts';
+import { inFull } from '../../support/inFull.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('git');
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
@@ -155,7 +158,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(await refused('pull')).toEqual(saying(/`git merge 'origin\/it'\\''s'`/));
   }, 120_000);
 
-  test('A pull says what to do about uncommitted changes, and about a branch that is nowhere else', async () => {
+  full.test('A pull says what to do about uncommitted changes, and about a branch that is nowhere else', async () => {
     const { computer, remote, tree, repository } = await checkedOut();
     commitFiles(remote.bare, { 'a.txt': 'theirs\n' });
     await computer.exec(`echo ours > ${repository.treePath}/a.txt`);
@@ -182,9 +185,9 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect((await computer.exec(`${inTree}git log -1 --format='%an %ae %ce'`)).stdout).toBe(
       `Bot bot@example.com ${email}\n`,
     );
-  }, 120_000);
+  });
 
-  test('A checkout brings the files that a partial clone lacks', async () => {
+  full.test('A checkout brings the files that a partial clone lacks', async () => {
     const { id, computer, remote, tree, repository } = await checkedOut({ filter: 'blob:none' });
     await tree.status();
     commitFiles(remote.bare, { 'a.txt': 'other\n' }, { branch: 'other' });
@@ -205,7 +208,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(product.server.requests).toEqual([]);
     expect((await computer.exec(`cat ${repository.treePath}/a.txt`)).stdout).toBe('two\n');
     expect((await tree.status()).body.changes).toEqual([]);
-  }, 120_000);
+  });
 
   test('A push with the credential goes to the origin of the clone, whatever the tree’s own settings say', async () => {
     const { server } = product;
@@ -241,7 +244,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(found.stdout).toBe('');
   }, 120_000);
 
-  test('A tree goes with its item, and leaves its place to the next one', async () => {
+  full.test('A tree goes with its item, and leaves its place to the next one', async () => {
     const { user, git, remote, id, repository, computer, tree } = await checkedOut();
     await computer.exec(`cd ${repository.treePath}; echo two >> a.txt`);
     await computer.expect(200, 'POST', '/stop');
@@ -258,9 +261,9 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect((await computer.exec(`cat ${repository.treePath}/a.txt; ls -A repositories`)).stdout).toBe(
       `one\n${remote.name}\n`,
     );
-  }, 120_000);
+  });
 
-  test('A tree comes to another computer when its own was deleted, with all that was saved', async () => {
+  full.test('A tree comes to another computer when its own was deleted, with all that was saved', async () => {
     const { user, git, id, computer, tree, repository } = await checkedOut();
     await computer.exec(`echo two > ${repository.treePath}/a.txt`);
     const { commit } = (await tree.post<{ commit: string }>('commit', { message: 'Two' })).body;
@@ -301,7 +304,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
       const [rows] = await pool.query('SELECT item_id FROM git_repositories WHERE item_id = ?', [id]);
       return (rows as unknown[]).length === 0;
     });
-  }, 120_000);
+  });
 
   test('A tree goes to the computer that is named when its folder was deleted', async () => {
     const { user, git, id, computer, tree, repository } = await checkedOut();

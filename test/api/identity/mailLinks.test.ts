@@ -1,7 +1,10 @@
 import { createBrowser } from '../../support/browser.ts';
+import { inFull } from '../../support/inFull.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { alertOn, buildSignInProduct, clientRedirect, codeOn, type SignInProduct } from './support.ts';
+
+const full = inFull('identity');
 
 // Sign-in by a mailed link, over a real SMTP server.
 
@@ -167,7 +170,7 @@ test('A mail is sent again after a temporary refusal, and not after a permanent 
   product.mailServer.refuseWith = undefined;
 });
 
-test('A mail that was not sent before a kill goes out after the next start', async () => {
+full.test('A mail that was not sent before a kill goes out after the next start', async () => {
   await product.identity.users.add('kill@example.com');
   product.mailServer.refuseWith = 421;
   const before = product.mailServer.offered;
@@ -178,7 +181,7 @@ test('A mail that was not sent before a kill goes out after the next start', asy
   await product.restart();
   const link = await product.mailServer.linkFor('kill@example.com');
   expect((await createBrowser().visit(link, {})).status).toBe(200);
-}, 60_000);
+});
 
 test('The sweeper sends a mail whose workflow was never started', async () => {
   const { mails } = product.identity;

@@ -5,7 +5,10 @@ import { agentTasks } from '../../../integrations/computers/host/confinement/com
 import { agentFolder } from '../../../integrations/computers/protocol/holderSpec.ts';
 import { buildBrowserComputer } from '../../builders/browsers.ts';
 import { runOn, usualLimits } from '../../builders/host.ts';
+import { inFull } from '../../support/inFull.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('browsers');
 
 // Hostile pages, and programs on the computer that answer in place of Chromium.
 
@@ -35,12 +38,12 @@ describe('a page', () => {
     expect(title.length).toBeLessThanOrEqual(1_000);
   });
 
-  test('that opens dialogs without end can be left', async () => {
+  full.test('that opens dialogs without end can be left', async () => {
     const { dialogs } = await open('/many-alerts');
     expect(dialogs.length).toBeGreaterThan(1);
     expect(dialogs.length).toBeLessThanOrEqual(20);
     expect(await open('/second')).toMatchObject({ title: 'Second', status: 'complete' });
-  }, 60_000);
+  });
 
   test('with a million elements is read in part', async () => {
     await open('/many-nodes');
@@ -78,10 +81,10 @@ describe('a page', () => {
     expect(png.readUInt32BE(16) * png.readUInt32BE(20)).toBeLessThanOrEqual(3_840 * 2_160);
   }, 120_000);
 
-  test('whose site never answers fails with NAVIGATION_TIMEOUT', async () => {
+  full.test('whose site never answers fails with NAVIGATION_TIMEOUT', async () => {
     await expect(open('/never')).rejects.toMatchObject({ kind: 'upstreamTimeout', code: 'NAVIGATION_TIMEOUT' });
     expect(await open('/second')).toMatchObject({ title: 'Second' });
-  }, 90_000);
+  });
 
   test('whose process is killed has crashed, and can be reloaded', async () => {
     await open('/second');
@@ -94,7 +97,7 @@ describe('a page', () => {
   }, 60_000);
 });
 
-test('a page that starts many processes stays within the limit of its computer', async () => {
+full.test('a page that starts many processes stays within the limit of its computer', async () => {
   const tasks = async () => {
     const { stdout } = await runOn(built.client, ['sh', '-c', 'cat /proc/[0-9]*/task/*/stat 2>/dev/null | wc -l']);
     return Number(stdout);
@@ -109,7 +112,7 @@ test('a page that starts many processes stays within the limit of its computer',
   await greedy.close(AbortSignal.timeout(60_000));
   await waitFor("the browser's tasks to end", async () => (await tasks()) < built.maxTasks / 2);
   expect(await open('/second')).toMatchObject({ title: 'Second', status: 'complete' });
-}, 120_000);
+});
 
 describe('an attached script', () => {
   /** Attaches to the tab. `send` returns the answer to a command; `heard` waits for an event. */
@@ -152,7 +155,7 @@ describe('an attached script', () => {
     90_000,
   );
 
-  test.each([
+  full.test.each([
     ['its requests', 'Fetch.enable', {}],
     ['its frames', 'Target.setAutoAttach', { autoAttach: true, waitForDebuggerOnStart: true, flatten: true }],
     ['its time', 'Emulation.setVirtualTimePolicy', { policy: 'pause' }],

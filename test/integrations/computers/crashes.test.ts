@@ -5,7 +5,10 @@ import type { ComputerRecord } from '../../../integrations/computers/host/record
 import { processesOf } from '../../../integrations/computers/system/stamps.ts';
 import { computerSpec, runOn, startComputer } from '../../builders/host.ts';
 import { startHostProcess } from '../../builders/hostProcess.ts';
+import { inFull } from '../../support/inFull.ts';
 import { drivers } from './drivers.ts';
+
+const full = inFull('computers');
 
 const [{ missing, options } = drivers[0] ?? { missing: 'no driver', options: {} }] = drivers;
 
@@ -185,7 +188,7 @@ describe('a host of computers', () => {
     await expect(startHostProcess({ ...options, dir: first.dir })).rejects.toMatchObject({ code: 'FOLDER_TAKEN' });
   });
 
-  it('lists all computers while one holder is frozen, and can stop that one', async () => {
+  full.it('lists all computers while one holder is frozen, and can stop that one', async () => {
     await using remote = await startHostProcess({ ...options, deadlines: { stopGraceMs: 100 } });
     const hung = await startComputer(remote.host);
     const well = await startComputer(remote.host);

@@ -2,8 +2,11 @@ import { existsSync, readdirSync } from 'node:fs';
 import { computerLayout, hostLayout } from '../../../integrations/computers/host/layout.ts';
 import { computerSpec, runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { type RemoteHost, startHostProcess } from '../../builders/hostProcess.ts';
+import { inFull } from '../../support/inFull.ts';
 import { pidsWith } from '../../support/processes.ts';
 import { drivers } from './drivers.ts';
+
+const full = inFull('computers');
 
 const [{ missing, options } = drivers[0] ?? { missing: 'no driver', options: {} }] = drivers;
 
@@ -61,7 +64,7 @@ describe('a fork', () => {
     expect(readdirSync(homes).filter((name) => name.startsWith(computerId))).toEqual([]);
   });
 
-  it('succeeds at the next attempt after the host was killed half-way', async () => {
+  full.it('succeeds at the next attempt after the host was killed half-way', async () => {
     const first = await startHostProcess(options);
     const { source, computerId, pid } = await halfCopied(first);
     await first.kill();

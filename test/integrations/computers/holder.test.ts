@@ -1,5 +1,8 @@
 import { temporaryFolder } from '../../support/folders.ts';
 import { agentIn, type HeldComputer, heldComputer, outputOf } from '../../support/holder.ts';
+import { inFull } from '../../support/inFull.ts';
+
+const full = inFull('computers');
 
 let computer: HeldComputer;
 
@@ -53,7 +56,7 @@ describe('a process', () => {
     await expect(send(4, 'four')).rejects.toMatchObject({ code: 'PROCESS_ENDED' });
   });
 
-  it('gets an input once although many others have written since, until there are too many writers', async () => {
+  full.it('gets an input once although many others have written since, until there are too many writers', async () => {
     const { client } = computer;
     const processId = 'writers';
     await client.startProcess({ processId, command: 'cat', input: true });

@@ -9,9 +9,12 @@ import { ProcessStore } from '../../../integrations/computers/processes/processS
 import { positionAfter } from '../../../integrations/computers/processes/records.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { agentIn, type HeldComputer, heldComputer, outputIn, outputOf } from '../../support/holder.ts';
+import { inFull } from '../../support/inFull.ts';
 import { residentMiB } from '../../support/processes.ts';
 import { sizeOf } from '../../support/size.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('computers');
 
 const root = temporaryFolder();
 let agent: Awaited<ReturnType<typeof agentIn>>;
@@ -32,54 +35,57 @@ afterAll(() => Promise.all(computers.map((computer) => computer.stop())));
 const lives = (pid: number) =>
   existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
-it('a reader whose connection is cut again and again gets a long output completely, in bounded memory and disk', async () => {
-  const { client, spec, pid } = await newComputer({ limits: { maxLogBytes: 8 * 1_048_576 } });
-  // Each line has eight digits and a newline.
-  const lines = Math.floor((sizeOf('OUTPUT_MB', 48, 256) * 1_048_576) / 9);
-  const total = lines * 9;
-  let connections = 0;
-  const cutting = createServer((socket) => {
-    const holder = connect(spec.socketPath);
-    let left = 300_000 + connections++ * 1_000_000;
-    for (const end of [socket, holder])
-      end.on('error', () => undefined).on('close', () => (end === socket ? holder : socket).destroy());
-    socket.pipe(holder);
-    holder.on('data', (data) => {
-      left -= data.length;
-      if (left < 0) socket.destroy();
-      else if (!socket.write(data)) {
-        holder.pause();
-        socket.once('drain', () => holder.resume());
-      }
+full.it(
+  'a reader whose connection is cut again and again gets a long output completely, in bounded memory and disk',
+  async () => {
+    const { client, spec, pid } = await newComputer({ limits: { maxLogBytes: 8 * 1_048_576 } });
+    // Each line has eight digits and a newline.
+    const lines = Math.floor((sizeOf('OUTPUT_MB', 48, 256) * 1_048_576) / 9);
+    const total = lines * 9;
+    let connections = 0;
+    const cutting = createServer((socket) => {
+      const holder = connect(spec.socketPath);
+      let left = 300_000 + connections++ * 1_000_000;
+      for (const end of [socket, holder])
+        end.on('error', () => undefined).on('close', () => (end === socket ? holder : socket).destroy());
+      socket.pipe(holder);
+      holder.on('data', (data) => {
+        left -= data.length;
+        if (left < 0) socket.destroy();
+        else if (!socket.write(data)) {
+          holder.pause();
+          socket.once('drain', () => holder.resume());
+        }
+      });
     });
-  });
-  await once(cutting.listen(`${root}/cutting.sock`), 'listening');
-  const reader = new HostClient({ socketPath: `${root}/cutting.sock` });
-  const first = 10_000_000;
-  const expected = createHash('sha256');
-  for (let line = first; line < first + lines; line++) expected.update(`${line}\n`);
-  const given = createHash('sha256');
-  await client.startProcess({ processId: 'much', command: `seq ${first} ${first + lines - 1}` });
-  let position = 0;
-  let peakMiB = 0;
-  for await (const record of reader.output('much', { follow: true })) {
-    expect(record.position).toBe(position);
-    expect(record.kind).not.toBe('gap');
-    if (record.kind === 'stdout') given.update(record.payload);
-    position = positionAfter(record);
-    peakMiB = Math.max(peakMiB, residentMiB(pid));
-  }
-  cutting.close();
-  expect(position).toBe(total);
-  expect(given.digest('hex')).toBe(expected.digest('hex'));
-  expect(connections).toBeGreaterThan(2);
-  expect(peakMiB).toBeLessThan(300);
-  const folder = `${spec.processesDir}/much`;
-  expect(readdirSync(folder).reduce((sum, name) => sum + statSync(`${folder}/${name}`).size, 0)).toBeLessThan(
-    8.1 * 1_048_576,
-  );
-  expect(await client.process('much')).toMatchObject({ state: 'exited', outputBytes: total });
-});
+    await once(cutting.listen(`${root}/cutting.sock`), 'listening');
+    const reader = new HostClient({ socketPath: `${root}/cutting.sock` });
+    const first = 10_000_000;
+    const expected = createHash('sha256');
+    for (let line = first; line < first + lines; line++) expected.update(`${line}\n`);
+    const given = createHash('sha256');
+    await client.startProcess({ processId: 'much', command: `seq ${first} ${first + lines - 1}` });
+    let position = 0;
+    let peakMiB = 0;
+    for await (const record of reader.output('much', { follow: true })) {
+      expect(record.position).toBe(position);
+      expect(record.kind).not.toBe('gap');
+      if (record.kind === 'stdout') given.update(record.payload);
+      position = positionAfter(record);
+      peakMiB = Math.max(peakMiB, residentMiB(pid));
+    }
+    cutting.close();
+    expect(position).toBe(total);
+    expect(given.digest('hex')).toBe(expected.digest('hex'));
+    expect(connections).toBeGreaterThan(2);
+    expect(peakMiB).toBeLessThan(300);
+    const folder = `${spec.processesDir}/much`;
+    expect(readdirSync(folder).reduce((sum, name) => sum + statSync(`${folder}/${name}`).size, 0)).toBeLessThan(
+      8.1 * 1_048_576,
+    );
+    expect(await client.process('much')).toMatchObject({ state: 'exited', outputBytes: total });
+  },
+);
 
 it('a holder and its processes go on when the host that started it is killed', async () => {
   // Start the holder from another process, and kill that.

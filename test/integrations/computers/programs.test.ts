@@ -14,6 +14,9 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rehearse } from '../../../integrations/computers/holder/rehearse.ts';
 import { installBundle } from '../../../integrations/computers/programs/install.ts';
+import { inFull } from '../../support/inFull.ts';
+
+const full = inFull('computers');
 
 const root = join(import.meta.dirname, '..', '..', '..');
 let folder: string;
@@ -104,7 +107,7 @@ test('a spare holder rehearses a start completely, and leaves no files', async (
   expect(existsSync(place)).toBe(false);
 });
 
-test('an agent outside of a sandbox ends with its channel, and kills no other process', async () => {
+full.test('an agent outside of a sandbox ends with its channel, and kills no other process', async () => {
   await prepare('Agent');
   const program = join(folder, 'agent.cjs');
   // Use a PID namespace in which the agent is not one of the first processes, so that a mistake kills nothing else.

@@ -2,8 +2,11 @@ import { rmSync } from 'node:fs';
 import { computerLayout, hostLayout } from '../../../integrations/computers/host/layout.ts';
 import { readRecord, writeRecord } from '../../../integrations/computers/host/records.ts';
 import { buildHost, runOn, startComputer, usualLimits } from '../../builders/host.ts';
+import { inFull } from '../../support/inFull.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { drivers } from './drivers.ts';
+
+const full = inFull('computers');
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
@@ -79,7 +82,7 @@ describe.each(usable)('a host with $name', ({ options }) => {
     }
   });
 
-  it('limits the stopped computers that are read at once, in total and for each space', async () => {
+  full.it('limits the stopped computers that are read at once, in total and for each space', async () => {
     await using built = await buildHost({ ...options, files: { perHost: 3, perSpace: 2, waitMs: 300, restMs: 0 } });
     const { host } = built;
     const stopped = async (spaceId: string) => {

@@ -1,7 +1,10 @@
 import { ownLimits } from '../../../integrations/computers/processes/processStore.ts';
 import { buildHost, runOn, startComputer, usualLimits } from '../../builders/host.ts';
+import { inFull } from '../../support/inFull.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { drivers } from './drivers.ts';
+
+const full = inFull('computers');
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
@@ -116,7 +119,7 @@ describe.each(usable)('a host with $name', ({ options }) => {
     }
   });
 
-  it("limits the time of Atrium's processes on a stopped computer, but not on a running one", async () => {
+  full.it("limits the time of Atrium's processes on a stopped computer, but not on a running one", async () => {
     await using built = await buildHost({ ...options, deadlines: { workMs: 700 } });
     const { host } = built;
     const { computerId } = await startComputer(host);
@@ -126,7 +129,7 @@ describe.each(usable)('a host with $name', ({ options }) => {
     expect(await run()).toMatchObject({ killedBy: 'timeout' });
   });
 
-  it("counts sandboxes for Atrium's processes separately from those for file access", async () => {
+  full.it("counts sandboxes for Atrium's processes separately from those for file access", async () => {
     await using built = await buildHost({ ...options, work: { perHost: 2, perSpace: 1, waitMs: 300, restMs: 0 } });
     const { host } = built;
     const stopped = async (spaceId: string) => {

@@ -1,7 +1,10 @@
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { buildTrees } from '../../builders/trees.ts';
 import { commitFiles } from '../../support/gitRepository.ts';
+import { inFull } from '../../support/inFull.ts';
 import { drivers } from '../computers/drivers.ts';
+
+const full = inFull('git');
 
 // One driver is enough, since the tests of computers cover the differences.
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options)).slice(0, 1);
@@ -53,7 +56,7 @@ describe.each(usable)('$name: an interrupted checkout', ({ options }) => {
     expect(now).not.toMatch(/atrium-moving|atrium-undo|\.lock/);
   });
 
-  it('is completed if it is part of a pull', async () => {
+  full.it('is completed if it is part of a pull', async () => {
     const { trees, work, begun, seen, run, path } = await held();
     const how = { ref: 'refs/remotes/origin/other', author, at: new Date(), fastForwardOnly: true };
     const pulled = trees.merge(work(), how, signal);
@@ -64,7 +67,7 @@ describe.each(usable)('$name: an interrupted checkout', ({ options }) => {
     expect(await run(`cd ${path}; cat new/c.dat; ls gone.dat 2>/dev/null`)).toBe('other\n');
   });
 
-  it('is undone after an abort', async () => {
+  full.it('is undone after an abort', async () => {
     const { trees, work, begun, seen, run, path } = await held();
     const controller = new AbortController();
     const checkedOut = trees.checkout(work(), { branch: 'other' }, controller.signal);
@@ -78,7 +81,7 @@ describe.each(usable)('$name: an interrupted checkout', ({ options }) => {
     expect((await trees.checkout(work(), { branch: 'other' }, signal)).output).toContain("'other'");
   });
 
-  it('does not get its files into the next commit', async () => {
+  full.it('does not get its files into the next commit', async () => {
     const { trees, work, begun, run, path } = await held();
     const killed = trees.checkout(work(), { branch: 'other' }, signal);
     killed.catch(() => undefined);

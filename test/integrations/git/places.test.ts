@@ -2,7 +2,10 @@ import { tryLockFolder } from '../../../integrations/git/process/lock.ts';
 import type { GitMirrors, RepositoryRef } from '../../../integrations/git/types.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { commitFiles } from '../../support/gitRepository.ts';
+import { inFull } from '../../support/inFull.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('git');
 
 /** The slots for git operations in one process. */
 let world: MirrorsWorld;
@@ -68,7 +71,7 @@ test('ATRIUM_GIT_SLOTS sets the number of slots', async () => {
   await Promise.all(reading);
 });
 
-test('an operation that is aborted or times out while waiting does not use a slot', async () => {
+full.test('an operation that is aborted or times out while waiting does not use a slot', async () => {
   const refs = [await cloned(), await cloned(), await cloned()];
   const [first, second, third] = refs as [RepositoryRef, RepositoryRef, RepositoryRef];
   const mirrors = world.another({ ATRIUM_GIT_SLOTS: '1' }, { timeoutMs: 5_000 });

@@ -4,8 +4,11 @@ import { lockFolder, tryLockFolder } from '../../../integrations/git/process/loc
 import type { GitMirrors, MirrorSweep, RepositoryRef } from '../../../integrations/git/types.ts';
 import { buildMirrors, type MirrorsWorld } from '../../builders/mirrors.ts';
 import { commitFiles, writeHistory } from '../../support/gitRepository.ts';
+import { inFull } from '../../support/inFull.ts';
 import { processesWith } from '../../support/processes.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('git');
 
 /** Mirrors on a full disk, and the removal of unused mirrors. */
 let world: MirrorsWorld;
@@ -82,22 +85,25 @@ test('a running clone is stopped when the disk is full, and its partial data are
   expect(processesWith(world.folderOf(ref))).toEqual([]);
 });
 
-test('the mirrors that were not used for longest are removed first, unless locked, and can be restored', async () => {
-  const [oldest, busy, newer, newest] = [await cloned(), await cloned(), await cloned(), await cloned()];
-  for (const [index, ref] of [oldest, busy, newer, newest].entries()) lastUsed(ref, 4 - index);
-  await using _lock = await lockFolder(`${world.folderOf(busy)}.lock`, new AbortController().signal);
-  lastUsed(busy, 9);
-  const signal = new AbortController().signal;
-  const mirrors = withRoomFor(3);
-  await mirrors.bundleFor(newest, [], signal).then(async ({ bundle }) => bundle?.[Symbol.asyncDispose]());
-  expect(has([oldest, busy, newer, newest])).toEqual([false, true, true, true]);
-  await expect(sweep(withRoomFor(2))).resolves.toBe(0);
-  expect(has([oldest, busy, newer, newest])).toEqual([false, true, false, true]);
+full.test(
+  'the mirrors that were not used for longest are removed first, unless locked, and can be restored',
+  async () => {
+    const [oldest, busy, newer, newest] = [await cloned(), await cloned(), await cloned(), await cloned()];
+    for (const [index, ref] of [oldest, busy, newer, newest].entries()) lastUsed(ref, 4 - index);
+    await using _lock = await lockFolder(`${world.folderOf(busy)}.lock`, new AbortController().signal);
+    lastUsed(busy, 9);
+    const signal = new AbortController().signal;
+    const mirrors = withRoomFor(3);
+    await mirrors.bundleFor(newest, [], signal).then(async ({ bundle }) => bundle?.[Symbol.asyncDispose]());
+    expect(has([oldest, busy, newer, newest])).toEqual([false, true, true, true]);
+    await expect(sweep(withRoomFor(2))).resolves.toBe(0);
+    expect(has([oldest, busy, newer, newest])).toEqual([false, true, false, true]);
 
-  const again = await world.mirrors.bundleFor(oldest, [], signal);
-  await again.bundle?.[Symbol.asyncDispose]();
-  expect([again.version, ...has([oldest])]).toEqual([1, true]);
-});
+    const again = await world.mirrors.bundleFor(oldest, [], signal);
+    await again.bundle?.[Symbol.asyncDispose]();
+    expect([again.version, ...has([oldest])]).toEqual([1, true]);
+  },
+);
 
 test('a partial clone is removed once it is saved, or after a week without an attempt', async () => {
   const saved = await cloned();

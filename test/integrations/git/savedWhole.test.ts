@@ -7,6 +7,9 @@ import { createMirrorRecords } from '../../../models/git/mirrorRecords.ts';
 import { buildRepositoryRow } from '../../builders/repositoryRow.ts';
 import { buildSavedMirrors, type SavedMirrorsWorld } from '../../builders/savedMirrors.ts';
 import { gitIn } from '../../support/gitRepository.ts';
+import { inFull } from '../../support/inFull.ts';
+
+const full = inFull('git');
 
 /** Bundles are merged into one when the fifth is saved, or earlier if that frees room. */
 let saved: SavedMirrorsWorld;
@@ -18,7 +21,7 @@ afterAll(() => saved[Symbol.asyncDispose]());
 const { signal } = new AbortController();
 const packsOf = (ref: RepositoryRef) => saved.packFilesOf(ref).filter((name) => name.endsWith('.pack'));
 
-test('a chain of bundles is merged although the space has no room for a second copy', async () => {
+full.test('a chain of bundles is merged although the space has no room for a second copy', async () => {
   const { environment, mirrorsWith, objectsOf, remote, usedBy, world } = saved;
   const { clone, change } = remote('large.git', 100_000);
   const ref = await buildRepositoryRow(environment);
@@ -33,7 +36,7 @@ test('a chain of bundles is merged although the space has no room for a second c
   await mirrors.measure(ref, tip, signal);
 });
 
-test('a full space accepts a change that makes old objects unnecessary', async () => {
+full.test('a full space accepts a change that makes old objects unnecessary', async () => {
   const { environment, mirrorsWith, remote, usedBy, world } = saved;
   const { bare, clone, fetch, change } = remote('rewritten.git', 300_000);
   const ref = await buildRepositoryRow(environment);

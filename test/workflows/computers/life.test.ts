@@ -2,8 +2,11 @@ import type { operations } from '../../../api/generated/types.gen.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 import { type FakeHost, startFakeHost } from '../../fakes/computerHost.ts';
+import { inFull } from '../../support/inFull.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
+
+const full = inFull('computers');
 
 type Computer = operations['getComputer']['responses'][200]['content']['application/json'];
 
@@ -203,7 +206,7 @@ test('A computer reports HOST_LOST while its host is gone, and goes on when the 
   expect(host.calls(computer.id)).toEqual(['start']);
 });
 
-test('A computer whose host is lost can recover on another host with a new home', async () => {
+full.test('A computer whose host is lost can recover on another host with a new home', async () => {
   const user = await product.user();
   const computer = await computerOf(user);
   await computer.post('wake');
@@ -227,7 +230,7 @@ test('A computer whose host is lost can recover on another host with a new home'
   }
 });
 
-test('Deleting a space removes its computers', async () => {
+full.test('Deleting a space removes its computers', async () => {
   const user = await product.user();
   const computer = await computerOf(user);
   await computer.post('wake');

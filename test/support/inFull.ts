@@ -1,0 +1,11 @@
+/**
+ * `it` and `test` for tests that `npm test` leaves out while their area is unchanged, since other tests cover the
+ * same in less time. `npm run test:long` and `npm test -- FILE` run them, and so
+ * `runs` says.
+ */
+export function inFull(area: string) {
+  // Set by `jest.config.mjs`.
+  const areas = process.env.ATRIUM_TEST_IN_FULL?.split(',') ?? [];
+  const runs = areas.includes('*') || areas.includes(area);
+  return { it: runs ? it : it.skip, test: runs ? test : test.skip, runs };
+}
