@@ -193,7 +193,7 @@ async function mendHomes(context: HostContext, lanes: Lanes, sandboxes: FileSand
   const release = async () => {
     const records = listRecords(context.layout);
     const ends = records.map(({ computerId }) =>
-      lanes.in(computerId, () => endUnasked(context, computerId, fault, 'HOST_FAILED')),
+      lanes.in(computerId, () => endUnasked(context, computerId, { reason: fault, code: 'HOST_FAILED' })),
     );
     await Promise.all([...ends, ...sandboxes.map((each) => each.closeAll())]);
     await context.holders.clear();

@@ -33,15 +33,20 @@ export function watch(
   };
   const look = async () => {
     lookAtDisk();
-    for (const { computerId, run } of listRecords(context.layout)) {
+    for (const { computerId } of listRecords(context.layout)) {
+      // Read again: the looks at the others take time.
+      const run = readRecord(context.layout, computerId)?.run;
       if (run?.phase !== 'running' || run.pausedAt !== null) answering.forget(computerId);
       if (run?.phase !== 'running') continue;
       await lookAt(computerId, async () => {
+        const { generation } = run.spec;
         const reason = await reasonToEnd(context, computerId, run);
-        if (reason !== undefined) await lanes.in(computerId, () => endUnasked(context, computerId, reason));
+        if (reason !== undefined)
+          await lanes.in(computerId, () => endUnasked(context, computerId, { generation, reason }));
         if (reason !== undefined || run.pausedAt !== null) return;
-        const silent = await answering.look(computerId, run.spec.generation);
-        if (silent !== undefined) await lanes.in(computerId, () => endSilent(context, computerId, silent));
+        const silent = await answering.look(computerId, generation);
+        if (silent !== undefined)
+          await lanes.in(computerId, () => endSilent(context, computerId, { generation, reason: silent }));
       });
     }
     // Nothing else limits what programs beside a stopped computer write.
@@ -91,20 +96,25 @@ async function reasonToEnd(context: HostContext, computerId: string, run: Comput
 }
 
 /** Does nothing if the computer was paused meanwhile, because a paused one is silent. */
-async function endSilent(context: HostContext, computerId: string, reason: string): Promise<void> {
+async function endSilent(context: HostContext, computerId: string, found: Omit<Found, 'code'>): Promise<void> {
   if (readRecord(context.layout, computerId)?.run?.pausedAt === null)
-    await endUnasked(context, computerId, reason, 'COMPUTER_NOT_ANSWERING');
+    await endUnasked(context, computerId, { ...found, code: 'COMPUTER_NOT_ANSWERING' });
 }
 
-/** Ends a computer that nobody asked to end, if it runs. */
+interface Found extends Pick<HolderEnd, 'reason' | 'code'> {
+  /** The run that has to end. Without it, any run. */
+  generation?: number;
+}
+
+/** Ends a run that nobody asked to end. Does nothing if that run has ended, also if the computer runs again. */
 export async function endUnasked(
   context: HostContext,
   computerId: string,
-  reason: string,
-  code?: HolderEnd['code'],
+  { generation, reason, code }: Found,
 ): Promise<void> {
   const record = readRecord(context.layout, computerId);
   if (record?.run?.phase !== 'running') return;
+  if (generation !== undefined && record.run.spec.generation !== generation) return;
   const ended = await end(context, record, reason, 0, code);
   context.log('warn', { computerId, reason: ended.reason }, 'A computer has ended');
   context.options.onEnd?.(computerId, ended);
