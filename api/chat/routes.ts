@@ -223,7 +223,7 @@ async function positionIn(
     const lastSeqOf = await readLastSeqs(database, [turn]);
     if (position <= lastSeqOf(turn.id)) return position;
   }
-  throw new DomainError('invalid', 'UNKNOWN_POSITION', 'This turn’s log has no such position.', {
+  throw new DomainError('invalid', 'POSITION_UNKNOWN', 'This turn’s log has no such position.', {
     errors: [{ pointer: after === undefined ? 'Last-Event-ID' : 'after', detail: 'is not a position of this log' }],
   });
 }

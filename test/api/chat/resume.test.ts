@@ -98,7 +98,7 @@ describe('During the turn', () => {
       for (const lastEventId of [String(absent), '-1', '1.5', 'x', '1e0', '0x1']) {
         const { response } = await user.open(path, { lastEventId });
         expect([lastEventId, response.status]).toEqual([lastEventId, 400]);
-        expect(await response.json()).toMatchObject({ code: 'UNKNOWN_POSITION' });
+        expect(await response.json()).toMatchObject({ code: 'POSITION_UNKNOWN' });
       }
       expect((await user.fetch(`${path}?after=${absent}`)).status).toBe(400);
       expect((await user.fetch(`${path}?after=-1`)).status).toBe(400);
