@@ -1,3 +1,36 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+interface Patience {
+  /** The pause after the first look. */
+  firstMs: number;
+  /** The longest pause. Default: all pauses are as long as the first. */
+  mostMs?: number;
+  /** Default: for ever. */
+  forMs?: number;
+  signal?: AbortSignal | undefined;
+}
+
+/** A pause lasts this fraction of the time waited so far, so an end is noticed at most that much late. */
+const latePart = 0.15;
+
+/**
+ * Calls `look` until `isDone` or until the time is over, and returns what it saw last. For ends that nothing announces,
+ * such as the change of a row by any process. Rejects with an `AbortError` if the signal aborts during a pause.
+ */
+export async function lookUntil<T>(
+  look: () => T | Promise<T>,
+  isDone: (seen: T) => boolean,
+  { firstMs, mostMs = firstMs, forMs = Number.POSITIVE_INFINITY, signal }: Patience,
+): Promise<T> {
+  const begun = performance.now();
+  for (;;) {
+    const seen = await look();
+    const waitedMs = performance.now() - begun;
+    if (isDone(seen) || waitedMs > forMs) return seen;
+    await delay(Math.min(Math.max(firstMs, waitedMs * latePart), mostMs), undefined, { signal });
+  }
+}
+
 /** The outcome of the work, or a rejection with the signal's reason if that is aborted first. The work itself goes on. */
 export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { lookUntil } from '../base/async.ts';
 import { startAtrium } from './support/atrium.ts';
 import { byHand } from './support/computerReferences.ts';
 import { quantile, quantiles } from './support/times.ts';
@@ -38,13 +38,12 @@ try {
   await call('POST', `${space}/apps`, { itemId: id });
 
   const deliver = async () => (await call<{ runId: string }>('POST', `/api/webhooks/${spaceId}/${id}`, {})).runId;
-  const ended = async (runId: string): Promise<Run> => {
-    for (;;) {
-      const run = await call<Run>('GET', `/api/runs/${runId}`);
-      if (run.status !== 'queued' && run.status !== 'running') return run;
-      await delay(20);
-    }
-  };
+  const ended = (runId: string) =>
+    lookUntil(
+      () => call<Run>('GET', `/api/runs/${runId}`),
+      ({ status }) => status !== 'queued' && status !== 'running',
+      { firstMs: 20 },
+    );
   const startOf = ({ status, output }: Run) => {
     if (status !== 'succeeded') throw new Error(`A run has ${status}: ${output}`);
     return Number(output) / 1_000_000;

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { lookUntil } from '../../base/async.ts';
 import { DomainError } from '../../base/errors.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import type { ComputerRef, LiveComputers } from '../../integrations/computers/liveComputers.ts';
@@ -9,9 +10,8 @@ import type { Database } from '../../models/database/database.ts';
 
 /** How long a process may take to end after SIGTERM. */
 const graceMs = 5_000;
-const lookMs = 200;
-/** How often a killed process is checked before the activity fails and is retried. */
-const mostLooks = 50;
+/** How long a killed process may take to end before the activity fails and is retried. */
+const killPatience = { firstMs: 200, forMs: 10_000 };
 
 interface Deps {
   database: Pick<Database, 'pool'>;
@@ -54,13 +54,14 @@ export async function processOf({ database, liveComputers }: Deps, run: Run): Pr
  * Throws while this is unknown.
  */
 export async function endProcessOf(deps: Deps, run: Run, stopped: AbortSignal): Promise<void> {
-  for (let look = 0; look < mostLooks; look++) {
+  const isOver = async () => {
     const found = await processOf(deps, run);
-    if (found?.info.state !== 'running') return;
+    if (found?.info.state !== 'running') return true;
     // It may have ended just now.
     await found.client.signalProcess(found.info.processId, 'SIGKILL').catch(() => undefined);
-    await delay(lookMs, undefined, { signal: stopped });
-  }
+    return false;
+  };
+  if (await lookUntil(isOver, Boolean, { ...killPatience, signal: stopped })) return;
   throw new DomainError('unavailable', 'COMPUTER_NOT_ANSWERING', 'A process does not end.');
 }
 

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { lookUntil } from '../../base/async.ts';
 import { DomainError } from '../../base/errors.ts';
 import type { OutputRequest } from '../../integrations/computers/hostClient.ts';
 import { maskedOutput } from '../../integrations/computers/output/maskedOutput.ts';
@@ -26,8 +26,7 @@ export interface RunLog {
   records(after: number, options: ReadOptions): AsyncIterable<ShownRecord>;
 }
 
-const firstLookMs = 50;
-const longestLookMs = 1_000;
+const pauses = { firstMs: 50, mostMs: 1_000 };
 /**
  * The positions reserved for an attempt whose output length is unknown. A reader that has read part of its output then
  * continues after it, not within the next attempt.
@@ -92,29 +91,23 @@ async function attemptAfter(
   number: number,
   { follow, signal }: ReadOptions,
 ): Promise<Attempt | undefined> {
-  return look(signal, async () => {
+  const look = async () => {
     const { run, attempts } = await withLogs(deps, runId);
     const next = attempts.find(({ attempt }) => attempt > number);
-    if (next !== undefined && (next.startedAt !== null || next.endedAt !== null)) return { found: next };
-    return follow && run !== undefined && isActive(run) ? undefined : { found: undefined };
-  });
+    const begun = next !== undefined && (next.startedAt !== null || next.endedAt !== null) ? next : undefined;
+    return { begun, mayBegin: follow && run !== undefined && isActive(run) };
+  };
+  const isDecided = ({ begun, mayBegin }: Awaited<ReturnType<typeof look>>) => begun !== undefined || !mayBegin;
+  return (await lookUntil(look, isDecided, { ...pauses, signal })).begun;
 }
 
 /** The attempt once it has ended and its log is kept. Undefined if its run is gone. */
-async function whenEnded(deps: Deps, runId: string, { attempt }: Attempt, signal: AbortSignal) {
-  return look(signal, async () => {
-    const found = (await withLogs(deps, runId)).attempts.find((one) => one.attempt === attempt);
-    return found === undefined || found.endedAt !== null ? { found } : undefined;
-  });
-}
-
-/** Asks repeatedly until there is an answer. */
-async function look<T>(signal: AbortSignal, ask: () => Promise<{ found: T } | undefined>): Promise<T> {
-  for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
-    const answer = await ask();
-    if (answer !== undefined) return answer.found;
-    await delay(waitMs, undefined, { signal });
-  }
+function whenEnded(deps: Deps, runId: string, { attempt }: Attempt, signal: AbortSignal): Promise<Attempt | undefined> {
+  return lookUntil(
+    async () => (await withLogs(deps, runId)).attempts.find((one) => one.attempt === attempt),
+    (found) => found === undefined || found.endedAt !== null,
+    { ...pauses, signal },
+  );
 }
 
 /** The output of one attempt: from its computer until it has ended, then from the store. */

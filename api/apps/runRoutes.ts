@@ -3,7 +3,7 @@ import { asNotFound, DomainError } from '../../base/errors.ts';
 import type { App } from '../../models/apps/app.ts';
 import { askToRun, setComputer } from '../../models/apps/askToRun.ts';
 import { lookAtApp } from '../../models/apps/lookAtApp.ts';
-import { findRun, getRun, isActive, listRuns, type Run } from '../../models/apps/run.ts';
+import { getRun, isActive, listRuns, type Run } from '../../models/apps/run.ts';
 import { askToCancel } from '../../models/apps/steps.ts';
 import { afterOf, positionUnknown, sendText, wantsEvents } from '../computers/processes/sendText.ts';
 import { streamOutput } from '../computers/processes/streamOutput.ts';
@@ -95,12 +95,12 @@ export function runRoutes(deps: RouteDeps) {
     const request = { app, id, component, trigger: 'request', actor: actorOf(req) } as const;
     const begun = await askToRun(database, { ...request, ...authorityOf(callerOf(req)) });
     void launcher.startRun(begun);
-    const ended = await waitForRow(req, async () => {
-      const now = await findRun(database, begun.id);
-      return now === undefined || isActive(now) ? undefined : now;
-    });
-    const outcome = presentOutcome(ended ?? (await getRun(database, begun.id)));
-    return { ...outcome, ...(app.waitingId !== null && { waitingVersionId: app.waitingId }) };
+    const last = await waitForRow(
+      req,
+      () => getRun(database, begun.id),
+      (run) => !isActive(run),
+    );
+    return { ...presentOutcome(last), ...(app.waitingId !== null && { waitingVersionId: app.waitingId }) };
   }
 
   return router;

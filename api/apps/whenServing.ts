@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { lookUntil } from '../../base/async.ts';
 import { DomainError } from '../../base/errors.ts';
 import { lastOf } from '../../base/text.ts';
 import { collectOutput } from '../../integrations/computers/output/collectOutput.ts';
@@ -13,8 +13,7 @@ type Deps = Pick<RouteDeps, 'database' | 'liveComputers' | 'secrets' | 'storage'
 
 /** Enough to wake a computer, and for a framework's first build. */
 const longestWaitMs = 60_000;
-const firstLookMs = 50;
-const longestLookMs = 1_000;
+const patience = { firstMs: 50, mostMs: 1_000, forMs: longestWaitMs };
 const lastWordsBytes = 2_000;
 const lastWordsLength = 400;
 
@@ -24,8 +23,7 @@ const lastWordsLength = 400;
  * code if it could not be started.
  */
 export async function whenServing(deps: Deps, { id, spaceId }: Run, port: number, gone: AbortSignal): Promise<void> {
-  const deadline = Date.now() + longestWaitMs;
-  for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
+  const look = async () => {
     const run = await findRun(deps.database, id);
     const diesAgain = run !== undefined && run.retryAt !== null && run.attempt >= 2;
     if (run === undefined || !isActive(run) || diesAgain) {
@@ -33,13 +31,13 @@ export async function whenServing(deps: Deps, { id, spaceId }: Run, port: number
       const why = run?.errorDetail ?? 'The run was ended.';
       throw new DomainError('upstream', 'PREVIEW_ENDED', `${why}${await lastWords(deps, run, gone)}`);
     }
-    if (run.isStarted && (await answers(deps, { spaceId, computerId: run.spec.place.computerId }, port, gone))) return;
-    if (Date.now() > deadline) {
-      const detail = `Nothing listens on the port ${port} yet.${await lastWords(deps, run, gone)}`;
-      throw new DomainError('upstreamTimeout', 'PREVIEW_NOT_LISTENING', detail);
-    }
-    await delay(waitMs, undefined, { signal: gone });
-  }
+    const { computerId } = run.spec.place;
+    return { run, serves: run.isStarted && (await answers(deps, { spaceId, computerId }, port, gone)) };
+  };
+  const { run, serves } = await lookUntil(look, (last) => last.serves, { ...patience, signal: gone });
+  if (serves) return;
+  const detail = `Nothing listens on the port ${port} yet.${await lastWords(deps, run, gone)}`;
+  throw new DomainError('upstreamTimeout', 'PREVIEW_NOT_LISTENING', detail);
 }
 
 /** Reports the error that kept the run from being started. */

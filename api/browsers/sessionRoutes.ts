@@ -68,10 +68,11 @@ export function browserSessionRoutes(deps: RouteDeps) {
     if (session.status !== 'ended') {
       void launcher.startBrowser(session);
       // A session on a paused computer ends when the computer continues.
-      await waitForRow(req, async () => {
-        const { status, computerStatus } = await getBrowser(database, ref);
-        return status === 'ended' || computerStatus === 'paused' ? true : undefined;
-      });
+      await waitForRow(
+        req,
+        () => getBrowser(database, ref),
+        ({ status, computerStatus }) => status === 'ended' || computerStatus === 'paused',
+      );
     }
     res.status(204).end();
   });
@@ -113,15 +114,15 @@ export function browserSessionRoutes(deps: RouteDeps) {
     if (before === undefined || before.computerStatus === 'paused') return;
     await asItIs(deps, before);
     void launcher.startBrowser(before);
-    await waitForRow(req, async () => ((await ending()) === undefined ? true : undefined));
+    await waitForRow(req, ending, (session) => session === undefined);
   }
 
-  async function untilStarted(req: Request, ref: { spaceId: string; sessionId: string }): Promise<BrowserSession> {
-    const look = async () => {
-      const session = await getBrowser(database, ref);
-      return session.status === 'starting' && !hasEnded(session) ? undefined : session;
-    };
-    return (await waitForRow(req, look)) ?? getBrowser(database, ref);
+  function untilStarted(req: Request, ref: { spaceId: string; sessionId: string }): Promise<BrowserSession> {
+    return waitForRow(
+      req,
+      () => getBrowser(database, ref),
+      (session) => session.status !== 'starting' || hasEnded(session),
+    );
   }
 
   return router;

@@ -1,4 +1,4 @@
-import { type DatabaseBackup, getBackup, listBackups } from '../../models/databases/backupRows.ts';
+import { getBackup, listBackups } from '../../models/databases/backupRows.ts';
 import { askForBackup, removeBackup } from '../../models/databases/backups.ts';
 import { getDatabase } from '../../models/databases/spaceDatabase.ts';
 import { answer } from '../frame/answer.ts';
@@ -31,11 +31,8 @@ export function backupRoutes(deps: RouteDeps) {
     await makeOnce<'backUpDatabase'>(deps, req, res, 'databaseBackup', async (id) => {
       await askForBackup(database, { spaceId, databaseId, id, actor: actorOf(req) });
       void launcher.startDatabaseBackup({ id, spaceId });
-      const look = async (): Promise<DatabaseBackup | undefined> => {
-        const found = await getBackup(database, { databaseId, id });
-        return found.state === 'making' ? undefined : found;
-      };
-      return presentBackup((await waitForRow(req, look)) ?? (await getBackup(database, { databaseId, id })));
+      const look = () => getBackup(database, { databaseId, id });
+      return presentBackup(await waitForRow(req, look, ({ state }) => state !== 'making'));
     });
   });
 

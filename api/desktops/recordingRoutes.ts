@@ -108,20 +108,21 @@ export function desktopRecordingRoutes(deps: RouteDeps) {
     return presentRecording(await getRecording(database, ref), await getDesktop(database, ref));
   }
 
-  async function untilStarted(req: Request, ref: RecordingRef): Promise<DesktopRecording> {
-    const look = async () => {
-      const recording = await getRecording(database, ref);
-      return recording.status === 'starting' ? undefined : recording;
-    };
-    return (await waitForRow(req, look)) ?? getRecording(database, ref);
+  function untilStarted(req: Request, ref: RecordingRef): Promise<DesktopRecording> {
+    return waitForRow(
+      req,
+      () => getRecording(database, ref),
+      ({ status }) => status !== 'starting',
+    );
   }
 
   /** Waits while the recording has one of these statuses, but not for a paused computer, which cannot finish it. */
   async function untilOver(req: Request, ref: RecordingRef, underWay: DesktopRecording['status'][]): Promise<void> {
-    await waitForRow(req, async () => {
-      const [recording, session] = await Promise.all([getRecording(database, ref), getDesktop(database, ref)]);
-      return underWay.includes(recording.status) && session.computerStatus !== 'paused' ? undefined : true;
-    });
+    await waitForRow(
+      req,
+      () => Promise.all([getRecording(database, ref), getDesktop(database, ref)]),
+      ([{ status }, { computerStatus }]) => !underWay.includes(status) || computerStatus === 'paused',
+    );
     desktopChanges.emit(ref.sessionId);
   }
 

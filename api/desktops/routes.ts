@@ -1,13 +1,7 @@
 import type { Request } from 'express';
 import { DomainError } from '../../base/errors.ts';
 import { getComputer } from '../../models/computers/computer.ts';
-import {
-  type DesktopRef,
-  type DesktopSession,
-  endCodeOf,
-  getDesktop,
-  listDesktops,
-} from '../../models/desktops/session.ts';
+import { type DesktopRef, endCodeOf, getDesktop, listDesktops } from '../../models/desktops/session.ts';
 import {
   createDesktop,
   defaultResolution,
@@ -76,10 +70,11 @@ export function desktopRoutes(deps: RouteDeps) {
     if (session.status === 'ending') {
       void launcher.startDesktop(session);
       // A session on a paused computer ends when the computer continues.
-      await waitForRow(req, async () => {
-        const { status, computerStatus } = await getDesktop(database, ref);
-        return status === 'ended' || computerStatus === 'paused' ? true : undefined;
-      });
+      await waitForRow(
+        req,
+        () => getDesktop(database, ref),
+        ({ status, computerStatus }) => status === 'ended' || computerStatus === 'paused',
+      );
     }
     res.status(204).end();
   });
@@ -103,12 +98,12 @@ export function desktopRoutes(deps: RouteDeps) {
     return presentDesktop(deps, await lookAtDesktop(deps, ref), callerOf(req));
   }
 
-  async function untilStarted(req: Request, ref: DesktopRef) {
-    const look = async (): Promise<DesktopSession | undefined> => {
-      const session = await getDesktop(database, ref);
-      return session.status === 'starting' && endCodeOf(session) === undefined ? undefined : session;
-    };
-    return (await waitForRow(req, look)) ?? getDesktop(database, ref);
+  function untilStarted(req: Request, ref: DesktopRef) {
+    return waitForRow(
+      req,
+      () => getDesktop(database, ref),
+      (session) => session.status !== 'starting' || endCodeOf(session) !== undefined,
+    );
   }
 
   return router;

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Request, Response } from 'express';
+import { lookUntil } from '../../base/async.ts';
 import { DomainError } from '../../base/errors.ts';
 import type { Database } from '../../models/database/database.ts';
 import { type Operation, operationModels } from '../../models/operations/operation.ts';
@@ -8,24 +8,18 @@ import type { RouteDeps } from './deps.ts';
 import { presentOperation } from './presentOperation.ts';
 
 /** A result within this time is the request's answer. After it, the answer is the operation (202). */
-const longestWaitMs = 20_000;
-const firstLookMs = 15;
-const longestLookMs = 250;
-/** Polls pause for this fraction of the time waited so far, so an end is noticed at most that much late. */
-const latePart = 0.15;
+const patience = { firstMs: 15, mostMs: 250, forMs: 20_000 };
 
 /**
- * Polls `look` until it returns a value, for at most 20 seconds or until the client has gone. It polls rows instead of
- * the workflow, so that any process can do the work.
+ * Looks at a row until `isDone`, for at most 20 seconds or until the client has gone, and returns what it saw last. It
+ * looks at rows instead of the workflow, so that any process can do the work.
  */
-export async function waitForRow<T>(req: Request, look: () => Promise<T | undefined>): Promise<T | undefined> {
-  const begun = performance.now();
-  for (;;) {
-    const found = await look();
-    const waitedMs = performance.now() - begun;
-    if (found !== undefined || waitedMs > longestWaitMs || req.socket.destroyed) return found;
-    await delay(Math.min(Math.max(firstLookMs, waitedMs * latePart), longestLookMs));
-  }
+export function waitForRow<T>(
+  req: Request,
+  look: () => Promise<T>,
+  isDone: (seen: T) => boolean = (seen) => seen !== undefined,
+): Promise<T> {
+  return lookUntil(look, (seen) => isDone(seen) || req.socket.destroyed, patience);
 }
 
 type Deps = Pick<RouteDeps, 'database' | 'launcher'>;

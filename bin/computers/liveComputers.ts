@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { endedOperation, failureOf } from '../../api/frame/operationAnswer.ts';
+import { lookUntil } from '../../base/async.ts';
 import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { RemoteHost } from '../../integrations/computers/client/remoteHost.ts';
@@ -16,8 +16,7 @@ import type { HostTokens } from '../../models/identity/hostTokens.ts';
 import type { Operation } from '../../models/operations/operation.ts';
 import type { Launcher } from '../../temporal/launcher.ts';
 
-const firstLookMs = 10;
-const longestLookMs = 250;
+const pauses = { firstMs: 10, mostMs: 250 };
 /** Delay before telling the workflow of a start that begins in this process. */
 const leadMs = 200;
 /** How long a request waits for a wake to be recorded. */
@@ -80,30 +79,23 @@ async function wake(deps: Deps, computer: Computer, operation: Operation): Promi
   if (await early) return true;
   clearTimeout(telling);
   tell();
-  const ended = await untilEnded(deps, operation);
+  const ended = await lookUntil(
+    () => endedOperation(deps.database, operation.id),
+    (seen) => seen !== undefined,
+    { ...pauses, forMs: deps.config.computers.transitionMs + marginMs },
+  );
   if (ended === undefined) throw wakes();
   if (ended.status !== 'succeeded') throw failureOf(ended);
   return false;
 }
 
-async function untilEnded({ database, config }: Deps, { id }: Operation): Promise<Operation | undefined> {
-  const deadline = performance.now() + config.computers.transitionMs + marginMs;
-  for (let waitMs = firstLookMs; performance.now() < deadline; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
-    const ended = await endedOperation(database, id);
-    if (ended !== undefined) return ended;
-    await delay(waitMs);
-  }
-  return undefined;
-}
-
 /** The computer after a wake in progress. An early start can be used before its row says `running`. */
-async function settled({ database }: Deps, { spaceId, computerId }: ComputerRef): Promise<Computer> {
-  const deadline = performance.now() + settleMs;
-  for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
-    const computer = await getComputer(database, spaceId, computerId);
-    if (!isWaking(computer) || performance.now() >= deadline) return computer;
-    await delay(waitMs);
-  }
+function settled({ database }: Deps, { spaceId, computerId }: ComputerRef): Promise<Computer> {
+  return lookUntil(
+    () => getComputer(database, spaceId, computerId),
+    (computer) => !isWaking(computer),
+    { ...pauses, forMs: settleMs },
+  );
 }
 
 function isWaking({ status, wish }: Computer): boolean {
@@ -166,8 +158,6 @@ export function createHostOf(deps: HostOfDeps): HostOf {
 }
 
 /** A process that has just started takes over its computers a moment later. Waits for that. */
-async function ownOnceReady({ host, mayHost }: Pick<HostOfDeps, 'host' | 'mayHost'>): Promise<Host | undefined> {
-  const deadline = performance.now() + readyMs;
-  while (mayHost() && host() === undefined && performance.now() < deadline) await delay(lookMs);
-  return host();
+function ownOnceReady({ host, mayHost }: Pick<HostOfDeps, 'host' | 'mayHost'>): Promise<Host | undefined> {
+  return lookUntil(host, (own) => own !== undefined || !mayHost(), { firstMs: lookMs, forMs: readyMs });
 }

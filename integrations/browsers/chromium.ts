@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { lookUntil } from '../../base/async.ts';
 import { home } from '../computers/drivers/bubblewrap/view.ts';
 import type { HostClient } from '../computers/hostClient.ts';
 import type { ProcessInfo, StartProcess } from '../computers/types.ts';
@@ -156,12 +156,12 @@ export async function startChromium(
     if (listening.test(text)) break;
   }
   // Chromium writes its endpoint to the file a moment later.
-  for (;;) {
+  const isReady = async () => {
     const { state, exitCode } = await own.process(spec.id);
     if (state !== 'running') throw startFailure(exitCode);
-    if (await hasEndpoint()) return;
-    await delay(lookMs, undefined, { signal });
-  }
+    return hasEndpoint();
+  };
+  await lookUntil(isReady, Boolean, { firstMs: lookMs, signal });
 }
 
 function startFailure(exitCode: number | null): Error {

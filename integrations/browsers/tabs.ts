@@ -1,6 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { orAfter } from '../../base/async.ts';
+import { lookUntil, orAfter } from '../../base/async.ts';
 import type { HostClient } from '../computers/hostClient.ts';
 import { type CdpConnection, CommandRefused } from './cdp/connection.ts';
 import { type DevToolsEndpoint, getFromEndpoint } from './cdp/endpoint.ts';
@@ -74,7 +73,11 @@ export async function tabIds(cdp: CdpConnection): Promise<Set<string>> {
 /** Settles when the tab is gone: Chromium answers some time before it closes the tab. */
 export async function closeTarget(cdp: CdpConnection, targetId: string): Promise<void> {
   await cdp.send('Target.closeTarget', { targetId });
-  while ((await tabIds(cdp)).has(targetId)) await delay(lookMs);
+  await lookUntil(
+    () => tabIds(cdp),
+    (ids) => !ids.has(targetId),
+    { firstMs: lookMs },
+  );
 }
 
 async function list({ client, endpoint, signal }: Reach): Promise<Listed[]> {

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
+import { lookUntil } from '../../base/async.ts';
 import { DomainError } from '../../base/errors.ts';
 import type { HostClient } from '../computers/hostClient.ts';
 import { OwnProgram } from '../computers/processes/ownProgram.ts';
@@ -9,8 +9,7 @@ import { type Picture, RfbClient, RfbViolation, type Size } from './rfb/rfbClien
 import { ConnectionEnded } from './rfb/wire.ts';
 
 const answerMs = 15_000;
-const firstLookMs = 10;
-const longestLookMs = 100;
+const startPauses = { firstMs: 10, mostMs: 100 };
 
 /** The parameters for starting a session's X server. */
 export interface XServer extends Size {
@@ -38,11 +37,11 @@ export class Desktop {
    */
   async start(signal: AbortSignal): Promise<void> {
     await this.#client.own.startProcess(startRequest(this.#server));
-    for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
+    const look = async () => {
       await this.#requireAlive();
-      if (await this.#answers(signal)) return;
-      await delay(waitMs, undefined, { signal });
-    }
+      return this.#answers(signal);
+    };
+    await lookUntil(look, Boolean, { ...startPauses, signal });
   }
 
   /** Whether the X server is still running, as far as its computer knows. */

@@ -1,4 +1,4 @@
-import { bytesOf, orAfter, untilAborted } from '../../base/async.ts';
+import { bytesOf, lookUntil, orAfter, untilAborted } from '../../base/async.ts';
 
 test('work is waited for until its signal is aborted', async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
@@ -13,6 +13,18 @@ test('work is waited for until its signal is aborted', async () => {
   await expect(untilAborted(Promise.reject(new Error('failed')), new AbortController().signal)).rejects.toThrow(
     'failed',
   );
+});
+
+test('what is looked at is returned once it is done, or as it was seen last', async () => {
+  let looks = 0;
+  const look = () => ++looks;
+  expect(await lookUntil(look, (seen) => seen === 4, { firstMs: 1, mostMs: 2 })).toBe(4);
+  expect(await lookUntil(look, () => false, { firstMs: 1, forMs: 0 })).toBeGreaterThan(4);
+  const stop = new AbortController();
+  const stopped = lookUntil(look, () => false, { firstMs: 60_000, signal: stop.signal });
+  stop.abort();
+  await expect(stopped).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }));
+  await expect(lookUntil(() => Promise.reject(new Error('failed')), Boolean, { firstMs: 1 })).rejects.toThrow('failed');
 });
 
 test('work is waited for until its time is up', async () => {

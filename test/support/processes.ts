@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { lookUntil } from '../../base/async.ts';
 
 /** A program that a test started, with its output so far. */
 export interface TestProcess {
@@ -43,18 +43,16 @@ export function start(
       void exited.then(() => {
         ended = true;
       });
-      while (!pattern.test(output)) {
-        if (ended) throw new Error(`The program ended without printing ${pattern}:\n${output}`);
-        await sleep(10);
-      }
-      return output;
+      const isPrinted = () => pattern.test(output);
+      if (await lookUntil(isPrinted, (isSo) => isSo || ended, { firstMs: 10 })) return output;
+      throw new Error(`The program ended without printing ${pattern}:\n${output}`);
     },
   };
 }
 
 /** Waits until `condition` holds, up to the test's own time limit. */
 export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await sleep(10);
+  await lookUntil(condition, Boolean, { firstMs: 10 });
 }
 
 /** The command lines of other processes that contain `text`, to check that nothing is left running. */

@@ -1,8 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { lookUntil } from '../../base/async.ts';
 import { hurry } from './hurry.ts';
 
-const firstIntervalMs = 20;
-const longestIntervalMs = 100;
 /** After this time the result may need the sweeper. */
 const patienceMs = 1_000;
 
@@ -19,12 +17,12 @@ export async function waitFor<T>(
 ): Promise<T> {
   const { timeoutMs = 60_000 } = options;
   const begin = performance.now();
-  for (;;) {
-    const found = await look();
-    if (found !== undefined && found !== null && found !== false) return found;
-    const waitedMs = performance.now() - begin;
-    if (waitedMs > timeoutMs) throw new Error(`Waited ${timeoutMs} ms in vain for: ${what}.`);
-    if (waitedMs > patienceMs) await hurry();
-    await delay(Math.min(Math.max(firstIntervalMs, waitedMs / 10), longestIntervalMs));
-  }
+  const lookInHurry = async () => {
+    if (performance.now() - begin > patienceMs) await hurry();
+    return look();
+  };
+  const isThere = (seen: T | Absent) => seen !== undefined && seen !== null && seen !== false;
+  const found = await lookUntil(lookInHurry, isThere, { firstMs: 20, mostMs: 100, forMs: timeoutMs });
+  if (found !== undefined && found !== null && found !== false) return found;
+  throw new Error(`Waited ${timeoutMs} ms in vain for: ${what}.`);
 }

@@ -1,3 +1,4 @@
+import { lookUntil } from '../../../base/async.ts';
 import { collectOutput } from '../../../integrations/computers/output/collectOutput.ts';
 import { maskedOutput } from '../../../integrations/computers/output/maskedOutput.ts';
 import { listApps } from '../../../models/apps/app.ts';
@@ -7,7 +8,7 @@ import { getRun, isActive, processIdOf, type Run } from '../../../models/apps/ru
 import { askToCancel } from '../../../models/apps/steps.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { findPlaces } from '../../../models/drive/place.ts';
-import { actorOfTurn, idOfCall, lookUntil } from '../calls.ts';
+import { actorOfTurn, idOfCall } from '../calls.ts';
 import { objectSchema, serverTool, type Tool } from '../tool.ts';
 import { type AppInput, type AppToolDeps, appAt, appProperty, runOf } from './place.ts';
 

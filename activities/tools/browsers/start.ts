@@ -1,14 +1,16 @@
+import { lookUntil } from '../../../base/async.ts';
 import { DomainError, notFound } from '../../../base/errors.ts';
 import { computerOf, defaultProfile } from '../../../models/browsers/profiles.ts';
 import { type BrowserSession, getBrowser, hasEnded, liveSessions } from '../../../models/browsers/session.ts';
 import { createBrowser } from '../../../models/browsers/sessions.ts';
 import { findDesktop } from '../../../models/desktops/session.ts';
 import { resolutionOf } from '../../../models/desktops/sessions.ts';
-import { actorOfTurn, idOfCall, lookUntil } from '../calls.ts';
+import { actorOfTurn, idOfCall } from '../calls.ts';
 import type { ToolContext } from '../tool.ts';
 import { type BrowserToolDeps, usualSession } from './place.ts';
 
 export const startMs = 120_000;
+const patience = { firstMs: 100, forMs: startMs };
 const resolution = '1280x800';
 
 /**
@@ -61,7 +63,7 @@ async function untilSaved(
   const before = await ending();
   if (before === undefined) return;
   void workflows.startBrowser(before);
-  await lookUntil(ending, (session) => session === undefined, { signal, forMs: startMs });
+  await lookUntil(ending, (session) => session === undefined, { signal, ...patience });
 }
 
 async function untilStarted(
@@ -72,7 +74,7 @@ async function untilStarted(
   return lookUntil(
     () => getBrowser(database, { spaceId, sessionId: id }),
     (session) => session.status !== 'starting' || hasEnded(session),
-    { signal, forMs: startMs },
+    { signal, ...patience },
   );
 }
 

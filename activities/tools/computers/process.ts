@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { lookUntil } from '../../../base/async.ts';
 import { DomainError } from '../../../base/errors.ts';
 import { firstOf } from '../../../base/text.ts';
 import type { HostClient, OutputRequest } from '../../../integrations/computers/hostClient.ts';
@@ -179,14 +179,13 @@ async function* until(
 /** Asks the process to end, and kills it if it does not. */
 async function stop(client: HostClient, processId: string, signal: AbortSignal): Promise<unknown> {
   await client.signalProcess(processId, 'SIGTERM');
-  for (const until = Date.now() + graceMs; Date.now() < until; ) {
-    const { state, exitCode } = await client.process(processId);
-    if (state !== 'running') return { processId, state, exitCode };
-    await delay(100, undefined, { signal });
+  const look = () => client.process(processId);
+  let last = await lookUntil(look, ({ state }) => state !== 'running', { signal, firstMs: 100, forMs: graceMs });
+  if (last.state === 'running') {
+    await client.signalProcess(processId, 'SIGKILL');
+    last = await look();
   }
-  await client.signalProcess(processId, 'SIGKILL');
-  const { state, exitCode } = await client.process(processId);
-  return { processId, state, exitCode };
+  return { processId, state: last.state, exitCode: last.exitCode };
 }
 
 function missing(name: string): never {

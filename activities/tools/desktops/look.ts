@@ -1,14 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { lookUntil } from '../../../base/async.ts';
 import { DomainError } from '../../../base/errors.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import { endCodeOf, endDetailOf, getDesktop } from '../../../models/desktops/session.ts';
 import { createDesktop, defaultResolution, resolutionOf } from '../../../models/desktops/sessions.ts';
-import { actorOfTurn, idOfCall, lookUntil } from '../calls.ts';
+import { actorOfTurn, idOfCall } from '../calls.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { type DesktopInput, type DesktopToolDeps, desktopFor, desktopProperties } from './place.ts';
 
 const longestWaitSeconds = 30;
 const startMs = 120_000;
+const lookMs = 100;
 
 /** Tools that start a desktop and look at it. */
 export function desktopLookTools(deps: DesktopToolDeps): ServerTool[] {
@@ -47,7 +49,7 @@ export function desktopLookTools(deps: DesktopToolDeps): ServerTool[] {
         const session = await lookUntil(
           () => getDesktop(database, ref),
           (seen) => endCodeOf(seen) !== undefined || seen.status !== 'starting',
-          { signal, forMs: startMs },
+          { signal, firstMs: lookMs, forMs: startMs },
         );
         const code = endCodeOf(session);
         if (code !== undefined) throw new DomainError('gone', 'DESKTOP_ENDED', endDetailOf(code));

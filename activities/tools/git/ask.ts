@@ -1,10 +1,11 @@
+import { lookUntil } from '../../../base/async.ts';
 import { DomainError } from '../../../base/errors.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { askForChange, type ChangeInput } from '../../../models/git/changes.ts';
 import { askOfDraft, type DraftInput } from '../../../models/git/drafting.ts';
 import type { GitChangeKind } from '../../../models/git/orders.ts';
 import { operationModels } from '../../../models/operations/operation.ts';
-import { actorOfTurn, lookUntil } from '../calls.ts';
+import { actorOfTurn } from '../calls.ts';
 import type { GitToolDeps } from './place.ts';
 
 /** Extra time, since other orders of the repository may come first. */

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { WebSocket } from 'ws';
+import { lookUntil } from '../../../base/async.ts';
 import { DomainError } from '../../../base/errors.ts';
 import type { Browser } from '../../../integrations/browsers/browser.ts';
 import { maxMessageBytes as maxAnswerBytes } from '../../../integrations/browsers/cdp/connection.ts';
@@ -167,15 +167,14 @@ export class Attached {
   /** Tells the script whether Chromium has ended or only the connection to it. */
   async #sayEnd(): Promise<void> {
     const { connection, deps, session } = this.#options;
-    const deadline = Date.now() + deathMs;
-    do {
-      if (connection.closed.aborted) return;
+    if (connection.closed.aborted) return;
+    const look = async () => {
       const latest = await findBrowser(deps.database, session.id);
-      const code = latest === undefined ? 'BROWSER_DELETED' : endCodeOf(await asItIs(deps, latest));
-      if (code !== undefined) return this.#close({ code: closeCodes.ended, reason: endDetailOf(code) });
-      await delay(100);
-    } while (Date.now() < deadline);
-    this.#close(closeCodes.lost);
+      return latest === undefined ? 'BROWSER_DELETED' : endCodeOf(await asItIs(deps, latest));
+    };
+    const isDone = (code: unknown) => code !== undefined || connection.closed.aborted;
+    const code = await lookUntil(look, isDone, { firstMs: 100, forMs: deathMs });
+    this.#close(code === undefined ? closeCodes.lost : { code: closeCodes.ended, reason: endDetailOf(code) });
   }
 
   #close({ code, reason }: { code: number; reason: string }): void {

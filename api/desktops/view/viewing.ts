@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { lookUntil } from '../../../base/async.ts';
 import { DomainError } from '../../../base/errors.ts';
 import { Merged } from '../../../base/merged.ts';
 import { ViewerFilter, ViewerViolation } from '../../../integrations/desktops/rfb/viewerFilter.ts';
@@ -181,14 +181,13 @@ export class Viewing {
   /** Tells the page whether the X server has ended or only the connection to it. */
   async #sayEnd(): Promise<void> {
     const { deps, session } = this.#options;
-    const deadline = Date.now() + deathMs;
-    do {
+    const look = async () => {
       const latest = await findDesktop(deps.database, session.id);
-      const code = latest === undefined ? 'DESKTOP_DELETED' : endCodeOf(await asItIs(deps, latest));
-      if (code !== undefined) return void this.#close(viewCodes.ended, endDetailOf(code));
-      await delay(100);
-    } while (Date.now() < deadline);
-    this.#close(viewCodes.lost.code, viewCodes.lost.reason);
+      return latest === undefined ? 'DESKTOP_DELETED' : endCodeOf(await asItIs(deps, latest));
+    };
+    const code = await lookUntil(look, (seen) => seen !== undefined, { firstMs: 100, forMs: deathMs });
+    if (code !== undefined) this.#close(viewCodes.ended, endDetailOf(code));
+    else this.#close(viewCodes.lost.code, viewCodes.lost.reason);
   }
 
   #close(code: number, reason: string): false {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { lookUntil } from '../../../base/async.ts';
 import { CommandRefused } from '../cdp/connection.ts';
 import { browserError } from '../failures.ts';
 import { settleAfter } from '../navigate.ts';
@@ -88,11 +89,9 @@ async function wait(page: Page, action: Extract<PageAction, { kind: 'wait' }>, s
     'url' in until
       ? `location.href.includes(${JSON.stringify(until.url)})`
       : `(document.body?.innerText ?? '').includes(${JSON.stringify(until.text)})`;
-  const deadline = performance.now() + Math.min(timeoutMs, mostWaitMs);
-  while (!(await holdsSomewhere(page, expression))) {
-    if (performance.now() > deadline) throw browserError('NOT_SEEN', 'The text or address did not appear in time.');
-    await delay(lookMs, undefined, { signal });
-  }
+  const patience = { firstMs: lookMs, forMs: Math.min(timeoutMs, mostWaitMs), signal };
+  if (await lookUntil(() => holdsSomewhere(page, expression), Boolean, patience)) return;
+  throw browserError('NOT_SEEN', 'The text or address did not appear in time.');
 }
 
 /** Whether the expression is true in one of the page’s frames. A frame that is changing counts as false this time. */

@@ -1,3 +1,5 @@
+import { untilAborted } from '../../../base/async.ts';
+
 export type HostErrorCode =
   /** This host does not have the computer. */
   | 'COMPUTER_ABSENT'
@@ -24,5 +26,17 @@ export class HostError extends Error {
   constructor(code: HostErrorCode, message: string) {
     super(message);
     this.code = code;
+  }
+}
+
+/** Returns the result of `work`. Rejects if it takes too long or the signal aborts. The work itself goes on. */
+export async function within<T>(work: Promise<T>, ms: number, what: string, signal?: AbortSignal): Promise<T> {
+  const late = new AbortController();
+  const error = new HostError('TIMED_OUT', `${what} took longer than ${ms / 1_000} s`);
+  const timer = setTimeout(() => late.abort(error), ms);
+  try {
+    return await untilAborted(work, signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]));
+  } finally {
+    clearTimeout(timer);
   }
 }

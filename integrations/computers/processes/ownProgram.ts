@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { lookUntil } from '../../../base/async.ts';
 import { DomainError } from '../../../base/errors.ts';
 import type { HostClient } from '../hostClient.ts';
 import type { ProcessInfo } from '../types.ts';
@@ -40,7 +40,11 @@ export class OwnProgram {
   }
 
   async untilEnded(signal?: AbortSignal): Promise<void> {
-    while (await this.isAlive()) await delay(lookMs, undefined, { signal });
+    await lookUntil(
+      () => this.isAlive(),
+      (isAlive) => !isAlive,
+      { firstMs: lookMs, signal },
+    );
   }
 
   /** Kills the program and everything that it has started. Throws `notEnding()` if it still runs after 10 s. */

@@ -1,15 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
+import { lookUntil } from '../../../base/async.ts';
 import { DomainError } from '../../../base/errors.ts';
 import type { FileContent, HostClient } from '../../computers/hostClient.ts';
 import { collectOutput } from '../../computers/output/collectOutput.ts';
 import { OwnProgram } from '../../computers/processes/ownProgram.ts';
 import { exitCodes, filePath, finishRequest, partPath, type RecorderSpec, recordRequest } from './scripts.ts';
 
-const firstLookMs = 20;
-const longestLookMs = 250;
-/** How long the recorder may take until its first picture. */
-const startMs = 15_000;
+/** `forMs` is how long the recorder may take until its first picture. */
+const startPatience = { firstMs: 20, mostMs: 250, forMs: 15_000 };
 /** How long the recorder may take to finish its file once it is told to stop. */
 const stopMs = 10_000;
 const maxAnswerBytes = 4_096;
@@ -47,18 +45,17 @@ export class Recorder {
    */
   async start(signal: AbortSignal): Promise<void> {
     await this.#client.own.startProcess(recordRequest(this.#spec));
-    const deadline = performance.now() + startMs;
-    for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.4, longestLookMs)) {
-      if (await this.#hasBegun()) return;
+    const look = async () => {
+      if (await this.#hasBegun()) return 'begun';
       const { state, exitCode } = await this.#client.own.process(this.#spec.id);
       if (exitCode === exitCodes.missingProgram) throw unavailable();
+      if (state === 'running') return 'starting';
       // A recorder that has ended has just written its file, or never will.
-      if (state !== 'running' && (await this.#hasBegun())) return;
-      if (state !== 'running' || performance.now() > deadline) {
-        throw new DomainError('upstream', 'RECORDING_NOT_STARTED', 'The recording could not be started.');
-      }
-      await delay(waitMs, undefined, { signal });
-    }
+      return (await this.#hasBegun()) ? 'begun' : 'ended';
+    };
+    const seen = await lookUntil(look, (state) => state !== 'starting', { ...startPatience, signal });
+    if (seen === 'begun') return;
+    throw new DomainError('upstream', 'RECORDING_NOT_STARTED', 'The recording could not be started.');
   }
 
   /** Why the recorder has ended, as far as its computer knows; undefined while it runs. */

@@ -1,8 +1,8 @@
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { lookUntil } from '../../../../base/async.ts';
 import { renameDurablySync } from '../../../../disk/durable.ts';
 import { run } from '../../spawner/spawner.ts';
 import { runHere } from '../../system/programs.ts';
-import { until } from '../deadline.ts';
 import { type Disks, unfinished } from './disks.ts';
 import {
   allocate,
@@ -118,7 +118,8 @@ function btrfs(place: Image): Disks {
       }
       if (source !== undefined) await run('umount', [homes]);
       const isFree = async () => (await run('losetup', ['--associated', image])) === '';
-      if (!(await until(isFree, detachMs))) throw new Error('something still keeps their loop device in use');
+      const isDetached = await lookUntil(isFree, Boolean, { firstMs: 1, mostMs: 50, forMs: detachMs });
+      if (!isDetached) throw new Error('something still keeps their loop device in use');
       await mount(image, homes);
     },
     async close() {

@@ -1,16 +1,19 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { lookUntil } from '../../../../base/async.ts';
 import type { Driver } from '../../drivers/driver.ts';
 import { HostClient } from '../../hostClient.ts';
 import type { HolderEnd } from '../../protocol/holderSpec.ts';
 import { ifThere } from '../../system/ifThere.ts';
 import { bootId, isAlive, killIfAlive, type Stamp } from '../../system/stamps.ts';
 import { driverOf, type HostContext } from '../context.ts';
-import { until, within } from '../deadline.ts';
-import { HostError } from '../hostErrors.ts';
+import { HostError, within } from '../hostErrors.ts';
 import { computerLayout } from '../layout.ts';
 import { type ComputerRecord, type ComputerRun, writeRecord } from '../records.ts';
 
 type LiveRun = ComputerRun & { phase: 'running'; holder: Stamp };
+
+/** Between two looks at processes that are ending or freezing. */
+export const pauses = { firstMs: 1, mostMs: 50 };
 
 /** Whether the computer runs: its holder lives. */
 export function isRunning(run: ComputerRun | null | undefined): run is LiveRun {
@@ -33,14 +36,14 @@ export async function clear(
     seen.set(holder.pid, holder);
     killIfAlive(holder);
   }
-  const gone = await until(() => {
+  const isGone = () => {
     const left = confinement.left(ofThisBoot);
     for (const stamp of left) seen.set(stamp.pid, stamp);
     if (left.length > 0) confinement.kill(ofThisBoot);
     for (const stamp of seen.values()) if (!isAlive(stamp)) seen.delete(stamp.pid);
     return seen.size === 0 && confinement.left(ofThisBoot).length === 0 && confinement.remove(record.computerId);
-  }, deadlines.clearMs);
-  if (gone) return;
+  };
+  if (await lookUntil(isGone, Boolean, { ...pauses, forMs: deadlines.clearMs })) return;
   const pids = confinement.left(ofThisBoot).map(({ pid }) => pid);
   throw new HostError(
     'TIMED_OUT',
@@ -66,7 +69,7 @@ export async function end(
     await endInOrder(context, record);
     killIfAlive(holder, 'SIGTERM');
     // The holder applies the grace itself. It gets one more second to record its end.
-    await until(() => !isAlive(holder), graceMs + 1_000);
+    await lookUntil(() => !isAlive(holder), Boolean, { ...pauses, forMs: graceMs + 1_000 });
   }
   await clear(context, record);
   await context.options.egress?.close(record.computerId);

@@ -3,7 +3,7 @@ import { diskBytesOfStore } from '../../processes/logRoom.ts';
 import { ifThere } from '../../system/ifThere.ts';
 import type { ComputerMetrics, HostedState } from '../../types.ts';
 import { driverOf, type HostContext } from '../context.ts';
-import { within } from '../deadline.ts';
+import { within } from '../hostErrors.ts';
 import { computerLayout } from '../layout.ts';
 import type { ComputerRecord } from '../records.ts';
 import { isRunning } from './end.ts';

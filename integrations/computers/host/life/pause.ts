@@ -1,10 +1,10 @@
+import { lookUntil } from '../../../../base/async.ts';
 import { HostClient } from '../../hostClient.ts';
 import { driverOf, type HostContext } from '../context.ts';
-import { until } from '../deadline.ts';
 import { HostError } from '../hostErrors.ts';
 import { computerLayout } from '../layout.ts';
 import { type ComputerRecord, type ComputerRun, writeRecord } from '../records.ts';
-import { isRunning } from './end.ts';
+import { isRunning, pauses } from './end.ts';
 
 /** Whether the computer was ordered to pause and is frozen. */
 export async function isPaused(context: HostContext, record: ComputerRecord): Promise<boolean> {
@@ -45,11 +45,12 @@ async function tellHolder(context: HostContext, { computerId }: ComputerRecord, 
 /** Repeats until the computer is frozen. Without cgroups, the next round catches a process that started meanwhile. */
 export function freeze(context: HostContext, record: ComputerRecord): Promise<boolean> {
   const { confinement } = driverOf(context, record);
-  return until(async () => {
+  const isFrozen = async () => {
     if (await confinement.isFrozen(record)) return true;
     await confinement.freeze(record);
     return confinement.isFrozen(record);
-  }, context.deadlines.freezeMs);
+  };
+  return lookUntil(isFrozen, Boolean, { ...pauses, forMs: context.deadlines.freezeMs });
 }
 
 function runningOf(record: ComputerRecord): ComputerRun {

@@ -4,9 +4,8 @@ import type { HolderCgroups, HolderReport, HolderSpec, SandboxPids } from '../..
 import { bootId, endFirst, type Stamp, stampOf } from '../../system/stamps.ts';
 import type { ComputerSpec } from '../../types.ts';
 import { driverOf, type HostContext, usualDriver } from '../context.ts';
-import { within } from '../deadline.ts';
 import { describeRoom, isDiskFull, leastForHome } from '../disks/disks.ts';
-import { HostError } from '../hostErrors.ts';
+import { HostError, within } from '../hostErrors.ts';
 import { computerLayout } from '../layout.ts';
 import { giveFolder, makeComputerDir } from '../machine/setUp.ts';
 import { type ComputerRecord, type ComputerRun, readRecord, writeRecord } from '../records.ts';
