@@ -31,6 +31,21 @@ export async function lookUntil<T>(
   }
 }
 
+/** What several callers wait for again and again, for example that a log has grown. */
+export class Changes {
+  #next = Promise.withResolvers<void>();
+
+  /** Settles at the next `tell`. */
+  get next(): Promise<void> {
+    return this.#next.promise;
+  }
+
+  tell(): void {
+    this.#next.resolve();
+    this.#next = Promise.withResolvers();
+  }
+}
+
 /** The outcome of the work, or a rejection with the signal's reason if that is aborted first. The work itself goes on. */
 export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;

@@ -1,3 +1,4 @@
+import { Changes } from '../../../base/async.ts';
 import type { LogFollower } from './logReader.ts';
 
 /** How long a writer waits for a reader before it drops a part of the log that the reader has not read yet. */
@@ -18,7 +19,7 @@ export class Followers {
   readonly #end: () => number;
   /** Begins with an expected reader at position 0: if the starter of a process reads it, it does so soon. */
   readonly #readers = new Set<Reader>([{ position: 0, isBehind: false, hasLeft: true }]);
-  #moved = Promise.withResolvers<void>();
+  readonly #moves = new Changes();
 
   /** `end` gives the position up to which the log is written. */
   constructor(end: () => number) {
@@ -39,7 +40,7 @@ export class Followers {
       reached: (at) => {
         reader.position = at;
         if (at >= this.#end()) reader.isBehind = false;
-        this.#tell();
+        this.#moves.tell();
       },
       left: () => {
         reader.hasLeft = true;
@@ -57,18 +58,13 @@ export class Followers {
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
-      this.#tell();
+      this.#moves.tell();
     }, patienceMs);
-    while (slow().length > 0 && !isLate) await this.#moved.promise;
+    while (slow().length > 0 && !isLate) await this.#moves.next;
     clearTimeout(timer);
     for (const reader of slow()) {
       if (reader.hasLeft) this.#readers.delete(reader);
       else reader.isBehind = true;
     }
-  }
-
-  #tell(): void {
-    this.#moved.resolve();
-    this.#moved = Promise.withResolvers();
   }
 }

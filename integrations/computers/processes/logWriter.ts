@@ -1,5 +1,6 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Changes } from '../../../base/async.ts';
 import { Followers } from './followers.ts';
 import { joinRecords, type LogPiece } from './joinRecords.ts';
 import type { LogFollower } from './logReader.ts';
@@ -52,7 +53,7 @@ export class LogWriter implements GrowingLog {
   #missingNotes: LogPiece[] = [];
   #dropped = 0;
   #last: Promise<void> = Promise.resolve();
-  #changed = Promise.withResolvers<void>();
+  readonly #changes = new Changes();
   #isClosed = false;
 
   constructor(folder: string, { maxLogBytes, maxProcesses = 1, pace, room }: LogLimits) {
@@ -95,7 +96,7 @@ export class LogWriter implements GrowingLog {
 
   /** Settles at the next write, or when the log is closed. */
   changed(): Promise<void> {
-    return this.#changed.promise;
+    return this.#changes.next;
   }
 
   /**
@@ -124,7 +125,7 @@ export class LogWriter implements GrowingLog {
     this.#isClosed = true;
     await this.#closeFile();
     this.#room?.delete(this);
-    this.#tell();
+    this.#changes.tell();
   }
 
   /** Drops the oldest segment after the beginning. If only the beginning is left, drops from its end. */
@@ -194,7 +195,7 @@ export class LogWriter implements GrowingLog {
     segment.end = end;
     segment.missingBytes += this.#missingBytes;
     this.#diskBytes += bytes.length;
-    this.#tell();
+    this.#changes.tell();
   }
 
   async #segmentFor(length: number): Promise<WrittenSegment> {
@@ -229,12 +230,6 @@ export class LogWriter implements GrowingLog {
     // Some file systems report a full disk only at the close. It is then unknown which output is missing.
     await this.#file?.close().catch(() => undefined);
     this.#file = undefined;
-  }
-
-  #tell(): void {
-    const { resolve } = this.#changed;
-    this.#changed = Promise.withResolvers();
-    resolve();
   }
 }
 

@@ -1,4 +1,5 @@
 import { rename, writeFile } from 'node:fs/promises';
+import { Changes } from '../../../../base/async.ts';
 import type { Screen } from '../../hostClient.ts';
 import type { LiveProcess } from '../../processes/liveProcess.ts';
 import { readLog } from '../../processes/logReader.ts';
@@ -23,7 +24,7 @@ export class FollowedScreen {
   #drawn: { readTo: number; screen: Promise<Screen> } | undefined;
   #checkpointAt = 0;
   #asked = Promise.withResolvers<void>();
-  #advanced = Promise.withResolvers<void>();
+  readonly #advances = new Changes();
   #askers = 0;
   /** While output is being drawn, the screen matches no position of the log. */
   #isDrawing = false;
@@ -48,7 +49,7 @@ export class FollowedScreen {
     try {
       let screen = await this.#thread.open(this.#size);
       this.#screen = screen;
-      this.#tell();
+      this.#advances.tell();
       while (!this.#isOver && !this.#isTooMuch()) {
         await this.#read(screen).catch(async (error: unknown) => {
           screen = await this.#after(error);
@@ -57,7 +58,7 @@ export class FollowedScreen {
       await this.#checkpoint(screen);
     } finally {
       this.#isOver = true;
-      this.#advanced.resolve();
+      this.#advances.tell();
       await this.#screen?.dispose();
     }
   }
@@ -73,7 +74,7 @@ export class FollowedScreen {
     this.#checkpointAt = screen.readTo;
     this.#screen = screen;
     this.#isDrawing = false;
-    this.#tell();
+    this.#advances.tell();
     return screen;
   }
 
@@ -87,7 +88,7 @@ export class FollowedScreen {
     this.#asked.resolve();
     try {
       const isBehind = () => this.#isDrawing || (this.#screen?.readTo ?? -1) < target;
-      while (!this.#isOver && isBehind() && !signal.aborted) await this.#advanced.promise;
+      while (!this.#isOver && isBehind() && !signal.aborted) await this.#advances.next;
       signal.throwIfAborted();
       return this.#isOver ? undefined : this.#now();
     } finally {
@@ -114,7 +115,7 @@ export class FollowedScreen {
       await screen.take(records);
       await this.#skipWhereFar(screen);
       this.#isDrawing = false;
-      this.#tell();
+      this.#advances.tell();
       if (this.#isOver || this.#isTooMuch() || this.#hasSkipped) return;
       if (screen.readTo - this.#checkpointAt >= checkpointBytes) await this.#checkpoint(screen);
       if (this.#askers === 0) await this.#pause(bytes.length / bytesPerMs);
@@ -130,12 +131,6 @@ export class FollowedScreen {
   async #checkpoint(screen: DrawnScreen): Promise<void> {
     this.#checkpointAt = screen.readTo;
     await writeCheckpoint(this.#process.folder, await screen.show());
-  }
-
-  #tell(): void {
-    const { resolve } = this.#advanced;
-    this.#advanced = Promise.withResolvers();
-    resolve();
   }
 
   /** Waits until the time is over or a client asks for the screen. */

@@ -1,5 +1,6 @@
 import { mkdirSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { Changes } from '../../../../base/async.ts';
 import type { HolderOrder, HolderReport, HolderSpec } from '../../protocol/holderSpec.ts';
 import { spawner } from '../../spawner/spawner.ts';
 
@@ -99,26 +100,21 @@ function startHolder(logs: string, [file = '', ...args]: string[]): Holder {
 class Reports {
   readonly #heard: HolderReport[] = [];
   #end: string | undefined;
-  #changed = Promise.withResolvers<void>();
+  readonly #changes = new Changes();
 
   add(report: HolderReport): void {
     this.#heard.push(report);
-    this.#tell();
+    this.#changes.tell();
   }
 
   end(reason: string): void {
     this.#end ??= reason;
-    this.#tell();
+    this.#changes.tell();
   }
 
   async next(): Promise<HolderReport> {
-    while (this.#heard.length === 0 && this.#end === undefined) await this.#changed.promise;
+    while (this.#heard.length === 0 && this.#end === undefined) await this.#changes.next;
     return this.#heard.shift() ?? { type: 'failed', reason: this.#end ?? '' };
-  }
-
-  #tell(): void {
-    this.#changed.resolve();
-    this.#changed = Promise.withResolvers();
   }
 }
 
