@@ -65,18 +65,25 @@ export function orAfter<T, O>(work: Promise<T>, ms: number, otherwise: O): Promi
   });
 }
 
+/** The bytes of a stream. Leaves the stream and returns a few bytes more than `max` if there are more. */
+export async function bytesUpTo(stream: AsyncIterable<Uint8Array>, max: number): Promise<Buffer<ArrayBuffer>> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of stream) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > max) break;
+  }
+  return Buffer.concat(chunks);
+}
+
 /** All bytes of a stream. Throws the error of `tooMany` if there are more than `max`. */
 export async function bytesOf(
   stream: AsyncIterable<Uint8Array>,
   max: number,
   tooMany: () => Error,
 ): Promise<Buffer<ArrayBuffer>> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of stream) {
-    length += chunk.length;
-    if (length > max) throw tooMany();
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+  const bytes = await bytesUpTo(stream, max);
+  if (bytes.length > max) throw tooMany();
+  return bytes;
 }

@@ -1,4 +1,4 @@
-import { Readable } from 'node:stream';
+import { bytesUpTo } from '../../base/async.ts';
 import { DomainError } from '../../base/errors.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import type { ExpectedFiles } from '../../integrations/computers/types.ts';
@@ -87,14 +87,9 @@ async function readMarker(client: HostClient, path: string, signal: AbortSignal)
   const file = await unlessAbsent(client.readFile(path, { signal }));
   if (file === undefined) return {};
   try {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    for await (const chunk of Readable.from(file.body)) {
-      size += (chunk as Buffer).length;
-      if (size > maxMarkerBytes) return {};
-      chunks.push(chunk as Buffer);
-    }
-    const value: unknown = JSON.parse(Buffer.concat(chunks).toString());
+    const bytes = await bytesUpTo(file.body, maxMarkerBytes);
+    if (bytes.length > maxMarkerBytes) return {};
+    const value: unknown = JSON.parse(bytes.toString());
     const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value);
     return isRecord ? (value as Record<string, string>) : {};
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import { bytesUpTo } from '../../base/async.ts';
 import { DomainError } from '../../base/errors.ts';
 import type { LiveComputers } from '../computers/liveComputers.ts';
 import { treeMissing } from '../git/rules/failures.ts';
@@ -41,7 +41,7 @@ export function createAppManifests({ storage, documents, liveComputers, checkSch
       try {
         if (file.tag === knownTag) return { kind: 'same' };
         if (file.size > maxBytes) return refused(file.tag, 'APP_MANIFEST_TOO_LARGE', 'A manifest has at most 64 KiB.');
-        const bytes = await bytesOf(await file.body(), signal);
+        const bytes = await bytesUpTo(await file.body(), maxBytes);
         if (bytes.length > maxBytes)
           return refused(file.tag, 'APP_MANIFEST_TOO_LARGE', 'A manifest has at most 64 KiB.');
         const reading = await documents.read('yaml', bytes, { spaceId: source.spaceId, signal });
@@ -102,16 +102,4 @@ function missing(): Reading {
 
 function refused(tag: string, code: Code, detail: string, faults: ManifestFault[] = []): Reading {
   return { kind: 'refused', tag, problem: { code, detail, faults } };
-}
-
-async function bytesOf(body: Readable, signal: AbortSignal): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    signal.throwIfAborted();
-    chunks.push(chunk as Buffer);
-    size += (chunk as Buffer).length;
-    if (size > maxBytes) break;
-  }
-  return Buffer.concat(chunks);
 }

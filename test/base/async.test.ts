@@ -1,4 +1,4 @@
-import { bytesOf, lookUntil, orAfter, untilAborted } from '../../base/async.ts';
+import { bytesOf, bytesUpTo, lookUntil, orAfter, untilAborted } from '../../base/async.ts';
 
 test('work is waited for until its signal is aborted', async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
@@ -41,4 +41,5 @@ test('a stream is read up to its limit', async () => {
   const tooMany = () => new Error('too many');
   expect(String(await bytesOf(stream(), 4, tooMany))).toBe('abcd');
   await expect(bytesOf(stream(), 3, tooMany)).rejects.toThrow('too many');
+  expect(String(await bytesUpTo(stream(), 1))).toBe('ab');
 });

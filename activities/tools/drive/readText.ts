@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { DomainError } from '../../../base/errors.ts';
 import { isText, sampleBytes } from '../../../integrations/storage/contentType.ts';
 import type { ObjectStore } from '../../../integrations/storage/objectStore.ts';
@@ -28,12 +29,8 @@ export async function readWhole(
   if ((item.size ?? 0) > maxBytes) {
     throw new DomainError('tooLarge', 'FILE_TOO_LARGE', `The file is larger than ${maxBytes / 1_048_576} MiB.`);
   }
-  const chunks: Buffer[] = [];
-  for await (const chunk of await open(store, item)) {
-    signal.throwIfAborted();
-    chunks.push(chunk as Buffer);
-  }
-  const bytes = Buffer.concat(chunks);
+  const bytes = await buffer(await open(store, item));
+  signal.throwIfAborted();
   if (!isText(bytes)) throw notText(item);
   return bytes.toString('utf8');
 }
@@ -42,10 +39,8 @@ async function open(store: Pick<ObjectStore, 'read'>, item: DriveItem): Promise<
   const content = item.content;
   if (content === undefined) throw new DomainError('conflict', 'NOT_A_FILE', 'The item is not a file.');
   if (content.size > 0) {
-    const sample: Buffer[] = [];
     const end = Math.min(sampleBytes, content.size) - 1;
-    for await (const chunk of await store.read(content.objectKey, { start: 0, end })) sample.push(chunk as Buffer);
-    if (!isText(Buffer.concat(sample))) throw notText(item);
+    if (!isText(await buffer(await store.read(content.objectKey, { start: 0, end })))) throw notText(item);
   }
   return store.read(content.objectKey);
 }

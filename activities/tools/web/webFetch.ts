@@ -1,3 +1,4 @@
+import { bytesUpTo } from '../../../base/async.ts';
 import { DomainError } from '../../../base/errors.ts';
 import { firstOf } from '../../../base/text.ts';
 import { guardedFetch } from '../../../integrations/egress/fetch.ts';
@@ -54,8 +55,9 @@ export function webFetchTool(deps: WebFetchDeps): ServerTool {
         await response.body?.cancel();
         throw new DomainError('unprocessable', 'NOT_TEXT', `${about.url} is not text (${type}).`);
       }
-      const { bytes, isCut } = await readUpTo(response, maxBodyBytes);
-      const whole = decode(bytes, type, isCut);
+      const body = await bytesUpTo((response.body ?? []) as AsyncIterable<Uint8Array>, maxBodyBytes);
+      const isCut = body.length >= maxBodyBytes;
+      const whole = decode(body.subarray(0, maxBodyBytes), type, isCut);
       const isPage = /html/.test(type) && !raw;
       const request = { spaceId: turn.spaceId, signal };
       const page = isPage ? await readPage(deps.documents, whole, request) : { title: null, text: whole, isCut: false };
@@ -97,18 +99,6 @@ async function readPage(documents: WebFetchDeps['documents'], html: string, requ
   if (reading.kind === 'read') return reading.value;
   const detail = 'Reading this page takes too much time or memory. Set `raw` to get its HTML instead.';
   throw new DomainError('unprocessable', 'PAGE_TOO_COSTLY', detail);
-}
-
-async function readUpTo(response: Response, maxBytes: number): Promise<{ bytes: Buffer; isCut: boolean }> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
-    chunks.push(chunk);
-    length += chunk.length;
-    // Leaving the loop cancels the rest.
-    if (length >= maxBytes) break;
-  }
-  return { bytes: Buffer.concat(chunks).subarray(0, maxBytes), isCut: length >= maxBytes };
 }
 
 /** A character that was cut at the end is left out. */
