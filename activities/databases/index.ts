@@ -1,7 +1,6 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { DomainError } from '../../base/errors.ts';
 import { RestoreRefused, TenantServerError } from '../../integrations/databases/errors.ts';
-import type { Database } from '../../models/database/database.ts';
 import {
   type Alignment,
   failRestore,
@@ -13,12 +12,14 @@ import { purgeDatabasesOf } from '../../models/databases/purge.ts';
 import { isLiving } from '../../models/databases/spaceDatabase.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { requireOrder } from '../order.ts';
+import { UnwantedWatch } from '../unwantedWatch.ts';
 import { createBackupActivities } from './backups.ts';
 import type { DatabaseDeps } from './deps.ts';
 import { fillOf } from './fill.ts';
 import { createDatabaseSweeps, databaseSweeps } from './sweeps.ts';
 import { asWanted } from './wanted.ts';
 
+const lookEveryMs = 1_000;
 const restoreFailed = {
   code: 'DATABASE_RESTORE_FAILED',
   detail: 'The database server refused the content of this backup, or the backup is incomplete. The log says why.',
@@ -45,8 +46,10 @@ function createAlign(deps: DatabaseDeps) {
   ): Promise<Alignment | 'failed' | 'ended' | undefined> {
     if (tenantServer === undefined) throw away('NOT_CONFIGURED', { nonRetryable: true });
     let aligned: Alignment | undefined;
-    using living = whileLiving(database, databaseId);
-    const signal = AbortSignal.any([cancelled, living.signal]);
+    // Long work in a database that is deleted is no longer needed.
+    const options = { logger, subject: { databaseId }, intervalMs: lookEveryMs };
+    using deleted = new UnwantedWatch(async () => !(await isLiving(database, databaseId)), options);
+    const signal = AbortSignal.any([cancelled, deleted.signal]);
     try {
       const wanted = await tenantServer.align(databaseId, async () => {
         aligned = await spaceDatabases.alignment(databaseId);
@@ -56,7 +59,7 @@ function createAlign(deps: DatabaseDeps) {
       return aligned && { ...aligned, ...(leftOut && { leftOut }) };
     } catch (error) {
       cancelled.throwIfAborted();
-      if (living.signal.aborted && aligned?.state === 'living') return 'ended';
+      if (deleted.signal.aborted && aligned?.state === 'living') return 'ended';
       if (error instanceof RestoreRefused && aligned !== undefined) {
         logger.warn({ err: error, databaseId }, 'A database could not be made from its backup.');
         if (!(await failRestore(database, aligned, restoreFailed))) throw away('TAKEN_OVER');
@@ -132,24 +135,6 @@ export function createDatabaseQueueActivities(deps: DatabaseDeps) {
         void (await align(databaseId, { leavesLong: false })),
     },
   };
-}
-
-const lookEveryMs = 1_000;
-
-/** Aborts when a database is deleted, because long work in it is then no longer needed. */
-function whileLiving(database: Database, databaseId: string): { signal: AbortSignal } & Disposable {
-  const deleted = new AbortController();
-  let isAsking = false;
-  const look = async () => {
-    if (isAsking) return;
-    isAsking = true;
-    // A failed query is repeated.
-    const goesOn = await isLiving(database, databaseId).catch(() => true);
-    isAsking = false;
-    if (!goesOn) deleted.abort();
-  };
-  const timer = setInterval(() => void look(), lookEveryMs);
-  return { signal: deleted.signal, [Symbol.dispose]: () => clearInterval(timer) };
 }
 
 export const databases = { create: createDatabaseActivities, sweeps: databaseSweeps };

@@ -1,3 +1,4 @@
+import { orAfter } from '../../base/async.ts';
 import { DomainError } from '../../base/errors.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { ReadinessCheck } from '../frame/deps.ts';
@@ -42,16 +43,11 @@ type Measured = Omit<ReadinessCheck, 'check'> & { durationMs: number; error?: un
 async function measure({ check, ...part }: ReadinessCheck): Promise<Measured> {
   const startedAt = performance.now();
   const duration = () => Math.round((performance.now() - startedAt) * 10) / 10;
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer in ${checkTimeoutMs} ms`)), checkTimeoutMs);
-  });
   try {
-    await Promise.race([check(), timeout]);
+    const outcome = await orAfter(check(), checkTimeoutMs, 'late');
+    if (outcome === 'late') throw new Error(`no answer in ${checkTimeoutMs} ms`);
     return { ...part, durationMs: duration() };
   } catch (error) {
     return { ...part, durationMs: duration(), error };
-  } finally {
-    clearTimeout(timer);
   }
 }

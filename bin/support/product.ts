@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { orAfter } from '../../base/async.ts';
 import { type Config, unknownSettings } from '../../config/index.ts';
 import { loadAhead } from '../../integrations/onFirstUse.ts';
 import type { Database } from '../../models/database/database.ts';
@@ -61,7 +61,7 @@ export async function startProduct(config: Config, role: Role, logFile?: string)
     loadAhead(sweeper.signal).catch((error: unknown) => logger.error({ err: error }, 'A package could not be loaded.'));
     started.defer(async () => {
       sweeper.abort();
-      await Promise.race([ensured, delay(sweeperStopMs)]);
+      await orAfter(ensured, sweeperStopMs, undefined);
     });
     return {
       apiUrl: api?.url,
@@ -73,8 +73,8 @@ export async function startProduct(config: Config, role: Role, logFile?: string)
       async stop() {
         const parts = (api === undefined ? 0 : 1) + (worker === undefined ? 0 : 1) + (hosting === undefined ? 0 : 1);
         const callsMs = headStarts === undefined ? 0 : callGraceMs;
-        const overdue = delay(drainMs + parts * graceMs + callsMs + closeMs, 'overdue', { ref: false });
-        const ended = await Promise.race([started.disposeAsync(), overdue]);
+        const longestMs = drainMs + parts * graceMs + callsMs + closeMs;
+        const ended = await orAfter(started.disposeAsync(), longestMs, 'overdue');
         if (ended === 'overdue') logger.error('Something did not end in its time, and ends with the process.');
       },
     };

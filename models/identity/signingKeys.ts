@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   type CryptoKey,
   errors,
@@ -10,6 +9,7 @@ import {
 } from 'jose';
 import { Op } from 'sequelize';
 import { newId } from '../../base/ids.ts';
+import { Merged } from '../../base/merged.ts';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
 import type { Database } from '../database/database.ts';
 import { identityTables } from './tables.ts';
@@ -39,8 +39,7 @@ export function createSigningKeys(database: Database, envelope: Envelope): Signi
   let known = new Map<string, CryptoKey>();
   let newest: { id: string; privateKey: CryptoKey } | undefined;
   let refreshedAt = Number.NEGATIVE_INFINITY;
-  let running: Promise<void> = Promise.resolve();
-  let upcoming: Promise<void> | undefined;
+  const refreshes = new Merged<void>({ restMs: refreshAtMostEveryMs });
 
   async function refresh(): Promise<void> {
     const startedAt = performance.now();
@@ -64,18 +63,7 @@ export function createSigningKeys(database: Database, envelope: Envelope): Signi
    * Waits for a refresh that begins after this call, and so sees every key that another process has signed with before.
    * Concurrent callers share it: made-up key ids, however many, cost ten queries a second.
    */
-  function refreshAfterNow(): Promise<void> {
-    upcoming ??= running
-      .catch(() => undefined)
-      .then(async () => {
-        const waitMs = refreshedAt + refreshAtMostEveryMs - performance.now();
-        if (waitMs > 0) await delay(waitMs);
-        upcoming = undefined;
-        running = refresh();
-        await running;
-      });
-    return upcoming;
-  }
+  const refreshAfterNow = () => refreshes.run('keys', refresh);
 
   const isStale = () => performance.now() - refreshedAt > refreshAtLeastEveryMs;
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as delay } from 'node:timers/promises';
+import { orAfter } from '../../base/async.ts';
 import { nodeFlags } from '../../bin/nodeFlags.mjs';
 import type { Role } from '../../bin/support/runtime.ts';
 import { plainEnvironment } from './atrium.ts';
@@ -59,11 +59,7 @@ export async function startProduct(
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill('SIGTERM');
-      const cancelled = new AbortController();
-      const late = delay(stopTimeoutMs, 'late', { signal: cancelled.signal }).catch(() => undefined);
-      const ended = await Promise.race([exited, late]);
-      cancelled.abort();
-      if (ended !== 'late') return;
+      if ((await orAfter(exited, stopTimeoutMs, 'late')) !== 'late') return;
       child.kill('SIGKILL');
       await exited;
       throw new Error(`Atrium did not stop within ${stopTimeoutMs} ms:\n${log}`);
