@@ -1,13 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createMetering } from '../../activities/billing/metering.ts';
-import { AttachmentReader } from '../../activities/chat/context/attachmentReader.ts';
-import type { ChatDeps } from '../../activities/chat/deps.ts';
 import { createHeadStarts, type HeadStarts } from '../../activities/chat/headStarts.ts';
-import { StepHolds } from '../../activities/chat/stepHolds.ts';
-import { StopWatch } from '../../activities/chat/stopWatch.ts';
-import { watchSizes } from '../../activities/databases/sizes.ts';
-import { createMain, type MainDeps } from '../../activities/main.ts';
-import { createTools } from '../../activities/tools/index.ts';
+import { createMain } from '../../activities/main.ts';
 import type { ReadinessCheck } from '../../api/frame/deps.ts';
 import { createWorkerMetrics } from '../../api/frame/metrics.ts';
 import { makeApi } from '../../api/frame/server.ts';
@@ -16,47 +9,31 @@ import { startWorkerProbes, type WorkerProbes } from '../../api/service/workerPr
 import { Merged } from '../../base/merged.ts';
 import type { Config } from '../../config/index.ts';
 import { createAppManifests } from '../../integrations/apps/manifests.ts';
-import { createModelRunner } from '../../integrations/chat/modelRunner.ts';
-import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
-import { type RunningEgressProxy, startEgressProxy } from '../../integrations/egress/startEgressProxy.ts';
-import { createGitMirrors } from '../../integrations/git/createGitMirrors.ts';
+import { startEgressProxy } from '../../integrations/egress/startEgressProxy.ts';
 import { createGitTrees } from '../../integrations/git/trees/createGitTrees.ts';
-import { createMailer } from '../../integrations/mail/smtp.ts';
-import { createPushFetch } from '../../integrations/push/pushFetch.ts';
-import { createPushSender } from '../../integrations/push/pushSender.ts';
-import { spacesOf } from '../../models/databases/accounts.ts';
-import { namesOf } from '../../models/databases/names.ts';
-import { createMirrorRecords } from '../../models/git/mirrorRecords.ts';
 import { installationOf } from '../../models/installation/installation.ts';
 import { onEndpointWork } from '../../models/webhooks/events.ts';
 import type { Logger } from '../../telemetry/logger.ts';
-import { createLauncher, type Launcher } from '../../temporal/launcher.ts';
+import { createLauncher } from '../../temporal/launcher.ts';
 import {
   assertOwnSchedules,
   ensureSchedules,
   hasSchedules,
   InstallationTakenError,
 } from '../../temporal/schedules/installation.ts';
-import {
-  backupTaskQueue,
-  gitTaskQueue,
-  longDatabaseTaskQueue,
-  mainTaskQueue,
-  runTaskQueue,
-  webhookTaskQueue,
-} from '../../temporal/taskQueues.ts';
 import { loadWorkflowThread } from '../../temporal/worker.ts';
-import { joinWorkers, type RunningWorker, startWorker, type WorkerOptions } from '../../temporal/workers.ts';
+import type { RunningWorker } from '../../temporal/workers.ts';
 import { type Hosting, type KeptHosting, keepHosting, startHosting } from '../computers/hosting.ts';
 import { createHostOf, createLiveComputers } from '../computers/liveComputers.ts';
 import { CommandFailure } from './failure.ts';
-import { createServices, type Services } from './services.ts';
+import { createServices } from './services.ts';
 import { registerWhereAllowed } from './temporal.ts';
+import { chatDeps, mainDeps } from './workDeps.ts';
+import { startWorkers, watchTenants } from './workers.ts';
 
 export type Role = 'api' | 'worker' | 'both';
 
 const scheduleRetryMs = 2_000;
-const watchStopMs = 1_000;
 const claimTimeoutMs = 5_000;
 
 /** The objects of one Atrium process. The roles of a process with both share them. */
@@ -238,123 +215,4 @@ export async function createRuntime(config: Config, logger: Logger, role: Role) 
 
 function needed({ without: _, ...part }: ReadinessCheck): ReadinessCheck {
   return part;
-}
-
-/**
- * Limits for one process. Each of these reads or writes as fast as the databases' server can, and holds large rows in
- * memory.
- */
-const [backupsAtOnce, longDatabasesAtOnce] = [2, 4];
-/** Limit for one process. Each of these delivers to one endpoint for some seconds, then makes room for the next. */
-const endpointsAtOnce = 200;
-
-async function startWorkers(
-  options: Pick<WorkerOptions, 'temporal' | 'config' | 'shutdownGraceMs'>,
-  { activities, databaseActivities, gitActivities, runActivities, webhookActivities }: ReturnType<typeof createMain>,
-): Promise<RunningWorker> {
-  const { installation, git } = options.config;
-  const queues = [
-    { taskQueue: mainTaskQueue(installation), activities, runsWorkflows: true },
-    {
-      taskQueue: gitTaskQueue(installation),
-      activities: gitActivities,
-      runsWorkflows: false,
-      maxActivities: git.slots,
-    },
-    { taskQueue: runTaskQueue(installation), activities: runActivities, runsWorkflows: false },
-    {
-      taskQueue: backupTaskQueue(installation),
-      activities: databaseActivities.backup,
-      runsWorkflows: false,
-      maxActivities: backupsAtOnce,
-    },
-    {
-      taskQueue: longDatabaseTaskQueue(installation),
-      activities: databaseActivities.long,
-      runsWorkflows: false,
-      maxActivities: longDatabasesAtOnce,
-    },
-    {
-      taskQueue: webhookTaskQueue(installation),
-      activities: webhookActivities,
-      runsWorkflows: false,
-      maxActivities: endpointsAtOnce,
-    },
-  ];
-  const started = await Promise.allSettled(queues.map((queue) => startWorker({ ...options, ...queue })));
-  const workers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-  const failed = started.find((one) => one.status === 'rejected');
-  if (failed === undefined) return joinWorkers(workers);
-  await Promise.all(workers.map((worker) => worker.stop()));
-  throw failed.reason;
-}
-
-/** Ends long statements on the server for the databases of spaces, where there is one, and measures sizes there. */
-function watchTenants(services: Services, workflows: Launcher): { stop(): Promise<void> } {
-  const { config, database, logger, tenantServer } = services;
-  const stopped = new AbortController();
-  const isHere = config.databases.folder !== undefined;
-  const watched = tenantServer?.watch(namesOf(config.installation), {
-    signal: stopped.signal,
-    tenantsOf: isHere ? (users) => spacesOf(database, users) : undefined,
-    onFailure: (error) => logger.warn({ err: error }, 'The statements of spaces in their databases cannot be watched.'),
-  });
-  const measured = tenantServer && watchSizes({ ...services, workflows }, tenantServer, stopped.signal);
-  return {
-    async stop() {
-      stopped.abort();
-      // A server that does not answer must not delay the stop.
-      await Promise.race([Promise.all([watched, measured]), delay(watchStopMs)]);
-    },
-  };
-}
-
-function mainDeps(
-  services: Services,
-  launcher: Launcher,
-  liveComputers: LiveComputers,
-  proxy: RunningEgressProxy,
-): MainDeps {
-  const { config, database, storage, identity } = services;
-  return {
-    ...services,
-    ...chatDeps(services, launcher, liveComputers),
-    mails: identity.mails,
-    mailer: config.signIn.mail && createMailer(config.signIn.mail),
-    liveComputers,
-    gitMirrors: createGitMirrors({
-      ...services,
-      proxy,
-      records: createMirrorRecords({ database, store: storage, quotaBytes: config.drive.quotaBytes }),
-      ownerOf: (spaceId) => services.egressRules.owner(spaceId, 'git'),
-    }),
-    arrivals: identity.arrivals,
-  };
-}
-
-/** The dependencies of a turn's steps, in any process. */
-function chatDeps(services: Services, launcher: Launcher, liveComputers: LiveComputers) {
-  const { config, logger, database, catalogue, storage, documents, identity, push, egressGuard } = services;
-  const gitTrees = createGitTrees(liveComputers, config.git);
-  const appManifests = createAppManifests({ ...services, liveComputers });
-  return {
-    ...services,
-    workflows: launcher,
-    modelRunner: createModelRunner({ config, catalogue }),
-    metering: createMetering({ database, config, catalogue }),
-    stopWatch: new StopWatch({ logger, database }),
-    // A silent process loses its steps as a silent worker loses its activities.
-    stepHolds: new StepHolds({ logger, database, holdMs: config.temporal.heartbeatTimeoutMs }),
-    tools: createTools({ ...services, liveComputers, gitTrees, appManifests, workflows: launcher }),
-    attachments: new AttachmentReader(storage, documents),
-    members: identity.members,
-    appManifests,
-    gitTrees,
-    pushSender: createPushSender({
-      keys: push.keys,
-      subject: config.push.subject,
-      fetch: createPushFetch(egressGuard),
-      logger,
-    }),
-  } satisfies ChatDeps & Pick<MainDeps, 'appManifests' | 'gitTrees'>;
 }
