@@ -27,10 +27,10 @@ interface Options {
  */
 export async function startWatchedProduct(options: Options): Promise<Product> {
   const { root, environment, logFile, report, signal } = options;
-  const sources = watchSources(root);
   const stopping = new AbortController();
   const stopped = stopRequested(AbortSignal.any([signal, stopping.signal])).then(() => 'stopped' as const);
   const firstReady = Promise.withResolvers<string | undefined>();
+  const sources = await watchSources(root, report);
   let isFirst = true;
 
   function start(): ChildProcess {
@@ -67,8 +67,8 @@ export async function startWatchedProduct(options: Options): Promise<Product> {
     }
   }
 
-  const ended = keepRunning().finally(() => {
-    sources.close();
+  const ended = keepRunning().finally(async () => {
+    await sources.close();
     firstReady.resolve(undefined);
   });
   return {
