@@ -54,7 +54,7 @@ export function scheduleManifest(command: string, more: Record<string, unknown> 
 }
 
 /** A user's requests about apps, over the API. */
-export function appsOf(product: TestProduct, user: ChatUser) {
+export function appsOf(product: Pick<TestProduct, 'url'>, user: ChatUser) {
   const drive = driveOf(product, user);
   const space = `/api/spaces/${user.spaceId}`;
   async function send<T = AppBody>(
