@@ -1,5 +1,4 @@
 import { Client } from '@temporalio/client';
-import { LoggerWithComposedMetadata } from '@temporalio/common/lib/logger.js';
 import { DefaultLogger, makeTelemetryFilterString, NativeConnection, Runtime } from '@temporalio/worker';
 import type { Config } from '../config/index.ts';
 import type { Logger } from '../telemetry/logger.ts';
@@ -44,9 +43,6 @@ export function logTemporalTo(logger: Logger): void {
     if (message.startsWith(noWorkflows)) return;
     child[levels[level]](error === undefined ? rest : { ...rest, err: error }, message);
   });
-  // The SDK builds the details of a line before it checks the level: a dozen times for each short workflow.
-  const { prototype } = LoggerWithComposedMetadata;
-  prototype.trace = prototype.debug = () => undefined;
   Runtime.install({
     logger: sink,
     // By default the SDK's native part prints to standard output, which is for a command's answer.

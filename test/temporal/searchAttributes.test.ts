@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
-import { msToTs } from '@temporalio/common/lib/time.js';
+import proto from '@temporalio/proto';
 import { registerSearchAttributes, searchAttributes } from '../../temporal/searchAttributes.ts';
 import { stackEnvironment } from '../support/environment.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -10,7 +10,8 @@ let connection: Connection;
 
 beforeAll(async () => {
   connection = await Connection.connect({ address: stackEnvironment().ATRIUM_TEMPORAL_ADDRESS });
-  await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs('1 day') });
+  const workflowExecutionRetentionPeriod = proto.google.protobuf.Duration.fromObject({ seconds: 86_400 });
+  await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod });
 });
 afterAll(() => connection.close());
 
