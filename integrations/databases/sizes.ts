@@ -11,14 +11,39 @@ export async function measureDatabases(
   connection: TenantConnection,
   prefix: string,
 ): Promise<Map<string, DatabaseSize>> {
+  if (connection.isMariaDb) {
+    const files = await ownFilesOf(connection, prefix);
+    for (const [name, tables] of await tablesOf(connection, prefix)) {
+      if (files.get(name)?.tables !== tables) await openTables(connection, name);
+    }
+    return ownFilesOf(connection, prefix);
+  }
+  return addSizes(await ownFilesOf(connection, prefix), await sharedFilesOf(connection, prefix));
+}
+
+async function ownFilesOf(connection: TenantConnection, prefix: string): Promise<Map<string, DatabaseSize>> {
   const table = connection.isMariaDb ? 'INNODB_SYS_TABLESPACES' : 'INNODB_TABLESPACES';
   const rows = await connection.rows<{ name: string; bytes: string | number; tables: string | number }>(
     `SELECT SUBSTRING_INDEX(NAME, '/', 1) AS name, SUM(FILE_SIZE) AS bytes, COUNT(*) AS tables
        FROM information_schema.${table} WHERE NAME LIKE ? GROUP BY 1`,
     [`${prefix}%/%`],
   );
-  const own = new Map(rows.map(({ name, bytes, tables }) => [name, { bytes: Number(bytes), tables: Number(tables) }]));
-  return connection.isMariaDb ? own : addSizes(own, await sharedFilesOf(connection, prefix));
+  return new Map(rows.map(({ name, bytes, tables }) => [name, { bytes: Number(bytes), tables: Number(tables) }]));
+}
+
+/** How many tables with files of their own each database has, by MariaDB's dictionary. */
+async function tablesOf(connection: TenantConnection, prefix: string): Promise<[string, number][]> {
+  const rows = await connection.rows<{ name: string; tables: number }>(
+    `SELECT SUBSTRING_INDEX(NAME, '/', 1) AS name, COUNT(*) AS tables FROM information_schema.INNODB_SYS_TABLES
+      WHERE SPACE <> 0 AND NAME LIKE ? GROUP BY 1`,
+    [`${prefix}%/%`],
+  );
+  return rows.map(({ name, tables }) => [name, Number(tables)]);
+}
+
+/** MariaDB lists the files of a table only once the table was opened since its start. Reading the length opens it. */
+async function openTables(connection: TenantConnection, name: string): Promise<void> {
+  await connection.rows('SELECT COUNT(DATA_LENGTH) AS n FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?', [name]);
 }
 
 /** More than the limit of any database. */

@@ -77,7 +77,7 @@ function withoutTimes(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutTimes);
   if (typeof value !== 'object' || value === null) return value;
   const isSame = ([name, one]: [string, unknown]) =>
-    !/At$|Cursor$|^(url|cost|sizeBytes|tableCount)$/.test(name) && !(typeof one === 'string' && time.test(one));
+    !/At$|Cursor$|^(url|cost|sizeBytes)$/.test(name) && !(typeof one === 'string' && time.test(one));
   return Object.fromEntries(
     Object.entries(value)
       .filter(isSame)
