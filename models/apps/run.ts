@@ -1,9 +1,8 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
-import { asRow, execute, select } from '../database/sql.ts';
+import { execute, select } from '../database/sql.ts';
 import { noteEvent } from '../webhooks/events.ts';
 import type { AppComponent } from './manifest.ts';
 import type { PlaceOfRuns } from './placeOfRuns.ts';
@@ -56,12 +55,9 @@ export interface Run {
   endedAt: Date | null;
 }
 
-const columns = `id, app_id AS appId, item_id AS itemId, space_id AS spaceId, component, spec,
-  trigger_kind AS triggerKind, delivery_id AS deliveryId, user_id AS userId, api_key_id AS apiKeyId, scopes, status, attempt,
-  is_started AS isStarted, retry_at AS retryAt,
-  waits_for_space AS waitsForSpace, exit_code AS exitCode, end_signal AS endSignal,
-  error_code AS errorCode, error_detail AS errorDetail, output,
-  cancel_requested_at AS cancelRequestedAt, created_at AS createdAt, started_at AS startedAt, ended_at AS endedAt`;
+const columns = `id, app_id, item_id, space_id, component, spec, trigger_kind, delivery_id, user_id, api_key_id,
+  scopes, status, attempt, is_started, retry_at, waits_for_space, exit_code, end_signal, error_code, error_detail,
+  output, cancel_requested_at, created_at, started_at, ended_at`;
 
 function runOf(row: object): Run {
   const { spec, scopes, isStarted, waitsForSpace, ...rest } = row as Omit<
@@ -92,13 +88,13 @@ export function processIdOf({ id, attempt }: Pick<Run, 'id' | 'attempt'>): strin
 }
 
 export async function findRun({ pool }: Pick<Database, 'pool'>, id: string): Promise<Run | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM app_runs WHERE id = ?`, [id]);
-  return rows[0] && runOf(rows[0]);
+  const [row] = await select(pool, `SELECT ${columns} FROM app_runs WHERE id = ?`, [id]);
+  return row && runOf(row);
 }
 
 export async function runsOf({ pool }: Pick<Database, 'pool'>, ids: readonly string[]): Promise<Run[]> {
   if (ids.length === 0) return [];
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM app_runs WHERE id IN (?)`, [ids]);
+  const rows = await select(pool, `SELECT ${columns} FROM app_runs WHERE id IN (?)`, [ids]);
   return rows.map(runOf);
 }
 
@@ -127,31 +123,16 @@ export async function listRuns(database: Pick<Database, 'pool'>, appId: string, 
   return readPage(database, page, { sql, values: [appId], by: 'id', order: 'desc', read: runOf });
 }
 
-const columnOf = {
-  status: 'status',
-  attempt: 'attempt',
-  isStarted: 'is_started',
-  retryAt: 'retry_at',
-  waitsForSpace: 'waits_for_space',
-  exitCode: 'exit_code',
-  endSignal: 'end_signal',
-  errorCode: 'error_code',
-  errorDetail: 'error_detail',
-  output: 'output',
-  cancelRequestedAt: 'cancel_requested_at',
-  startedAt: 'started_at',
-  endedAt: 'ended_at',
-} as const satisfies Partial<Record<keyof Run, string>>;
+type Changeable = Omit<
+  Run,
+  | ('id' | 'appId' | 'itemId' | 'spaceId' | 'component' | 'spec' | 'triggerKind' | 'deliveryId')
+  | ('userId' | 'apiKeyId' | 'scopes' | 'createdAt')
+>;
 
 /** Changes a locked run, both its row and this object. */
-export async function changeRun(
-  tx: Transaction,
-  run: Run,
-  changes: Partial<Pick<Run, keyof typeof columnOf>>,
-): Promise<void> {
-  const row = asRow(columnOf, changes);
+export async function changeRun(tx: Transaction, run: Run, changes: Partial<Changeable>): Promise<void> {
   Object.assign(run, changes);
-  if (changes.status !== undefined) row.active = isActive(run) ? 1 : null;
+  const row = { ...changes, ...(changes.status !== undefined && { active: isActive(run) ? 1 : null }) };
   await execute(tx, 'UPDATE app_runs SET ? WHERE id = ?', [row, run.id]);
   if (changes.status === undefined || isActive(run)) return;
   const { id, itemId: appId, spaceId, component, status } = run;

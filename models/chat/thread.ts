@@ -58,16 +58,16 @@ export function defineThread(sequelize: Sequelize) {
 
     /** Locks the thread of a turn, deleted or not, and reads whether its space has webhook endpoints that listen. */
     static async lockOfTurn(turnId: string, tx: Transaction): Promise<{ thread: Thread | null; isHeard: boolean }> {
-      const [row] = await select<Record<string, unknown> & { isHeard: number }>(
+      const [row] = await select<{ isHeard: number }>(
         tx,
         `SELECT threads.*, ${hasEndpoints('threads.space_id')} AS isHeard
            FROM threads WHERE id = (SELECT thread_id FROM turns WHERE id = ?) FOR UPDATE`,
         [turnId],
       );
       // Without a thread, assume that an endpoint listens.
-      return row === undefined
-        ? { thread: null, isHeard: true }
-        : { thread: instanceOf(Thread, row), isHeard: row.isHeard === 1 };
+      if (row === undefined) return { thread: null, isHeard: true };
+      const { isHeard, ...thread } = row;
+      return { thread: instanceOf(Thread, thread), isHeard: isHeard === 1 };
     }
 
     /** A new thread that is not stored yet. */

@@ -1,8 +1,8 @@
 import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { asRow, execute, select } from '../database/sql.ts';
-import { activeStatuses, type Computer, limitsOf } from './computer.ts';
+import { execute, select } from '../database/sql.ts';
+import { activeStatuses, type Computer, type ComputerSettings, limitsOf } from './computer.ts';
 import { placeComputer } from './placing.ts';
 
 export function isActive({ status }: Pick<Computer, 'status'>): boolean {
@@ -46,37 +46,24 @@ export async function beginStart(
   });
 }
 
-const columnOf = {
-  status: 'status',
-  wish: 'wish',
-  generation: 'generation',
-  hostId: 'host_id',
-  defaultOf: 'default_of',
-  startedAt: 'started_at',
-  aliveAt: 'alive_at',
-  activeAt: 'active_at',
-  usedAt: 'used_at',
-  processes: 'processes',
-  ranMs: 'ran_ms',
-  minutesCharged: 'minutes_charged',
-  errorCode: 'error_code',
-  errorDetail: 'error_detail',
-  deletedAt: 'deleted_at',
-} as const satisfies Partial<Record<keyof Computer, string>>;
+type Changeable = Omit<
+  Computer,
+  | keyof ComputerSettings
+  | 'id'
+  | 'spaceId'
+  | 'name'
+  | 'envNames'
+  | 'statusAt'
+  | 'forkedFrom'
+  | 'createdBy'
+  | 'createdAt'
+>;
 
 /** Changes a locked computer, in its row and in this object. A change of status or wish sets `statusAt`. */
-export async function change(
-  tx: Transaction,
-  computer: Computer,
-  changes: Partial<Pick<Computer, keyof typeof columnOf>>,
-): Promise<void> {
-  const row = asRow(columnOf, changes);
+export async function change(tx: Transaction, computer: Computer, changes: Partial<Changeable>): Promise<void> {
   const isMoved =
     (changes.status ?? computer.status) !== computer.status || ('wish' in changes && changes.wish !== computer.wish);
-  if (isMoved) {
-    computer.statusAt = new Date();
-    row.status_at = computer.statusAt;
-  }
-  Object.assign(computer, changes);
+  const row = { ...changes, ...(isMoved && { statusAt: new Date() }) };
+  Object.assign(computer, row);
   await execute(tx, 'UPDATE computers SET ? WHERE id = ?', [row, computer.id]);
 }

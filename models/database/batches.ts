@@ -1,5 +1,5 @@
-import type { ResultSetHeader, RowDataPacket } from 'mysql2';
 import type { Database } from './database.ts';
+import { execute, select } from './sql.ts';
 
 const rowsPerStatement = 1_000;
 
@@ -14,7 +14,7 @@ export async function deleteInBatches(
   onBatch: () => void = () => undefined,
 ): Promise<number> {
   for (let deleted = 0; ; ) {
-    const [{ affectedRows }] = await pool.query<ResultSetHeader>(statement, [...values, rowsPerStatement]);
+    const { affectedRows } = await execute(pool, statement, [...values, rowsPerStatement]);
     deleted += affectedRows;
     onBatch();
     if (affectedRows < rowsPerStatement) return deleted;
@@ -30,7 +30,7 @@ export function deleteByIds(
   onBatch?: () => void,
 ): Promise<number> {
   const remove = async (ids: readonly string[]) => {
-    const [{ affectedRows }] = await pool.query<ResultSetHeader>(`DELETE FROM ${table} WHERE id IN (?)`, [ids]);
+    const { affectedRows } = await execute(pool, `DELETE FROM ${table} WHERE id IN (?)`, [ids]);
     return affectedRows;
   };
   return removeByIds({ pool }, { select, values, remove }, onBatch);
@@ -47,9 +47,9 @@ export async function removeByIds(
   },
   onBatch: () => void = () => undefined,
 ): Promise<number> {
-  const { select, values, remove, atOnce = rowsPerStatement } = rows;
+  const { values, remove, atOnce = rowsPerStatement } = rows;
   for (let removed = 0; ; ) {
-    const [found] = await pool.query<RowDataPacket[]>(select, [...values, atOnce]);
+    const found = await select(pool, rows.select, [...values, atOnce]);
     if (found.length > 0) removed += await remove(found.map(({ id }) => String(id)));
     onBatch();
     if (found.length < atOnce) return removed;

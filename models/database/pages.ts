@@ -2,6 +2,7 @@ import type { RowDataPacket } from 'mysql2';
 import { IndexHints, Op, type WhereOptions } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import type { Database } from './database.ts';
+import { fieldOf, select } from './sql.ts';
 
 /** The requested part of a list. */
 export interface PageRequest {
@@ -126,7 +127,7 @@ export interface ListQuery<T> {
   /** From SELECT to the last condition. */
   sql: string;
   values: readonly unknown[];
-  /** The column of the order, such as `id` or `d.id`. Rows contain it under its own name. */
+  /** The column of the order, such as `id` or `d.id`. Rows contain it. */
   by: string;
   order: Order;
   /** The form of the list's keys, if they are more than ids. */
@@ -141,12 +142,12 @@ export async function readPage<T>(
   { sql, values, by, order, cursorForm, read = (row) => row as T }: ListQuery<T>,
 ): Promise<Page<T>> {
   const next = behindSql(order, startOf(page, by, cursorForm));
-  const [rows] = await pool.query<RowDataPacket[]>(`${sql} ${next.sql} ORDER BY ${by} ${order} LIMIT ?`, [
+  const rows = await select(pool, `${sql} ${next.sql} ORDER BY ${by} ${order} LIMIT ?`, [
     ...values,
     ...next.values,
     page.limit + 1,
   ]);
-  const key = by.slice(by.indexOf('.') + 1);
+  const key = fieldOf(by.slice(by.indexOf('.') + 1));
   const { data, nextCursor } = toPage(rows, page.limit, (row) => String(row[key]));
   return { data: data.map(read), nextCursor };
 }

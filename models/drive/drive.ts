@@ -1,4 +1,4 @@
-import { DataTypes, Model, QueryTypes, type Sequelize, type Transaction } from 'sequelize';
+import { DataTypes, Model, type Sequelize, type Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { execute, instanceOf, select } from '../database/sql.ts';
 
@@ -30,9 +30,7 @@ export function defineDrive(sequelize: Sequelize) {
 
     /** Like `lock`, for a space that is being purged and may have no drive. */
     static async wait(spaceId: string, tx: Transaction): Promise<Drive | null> {
-      const [row] = await select<Record<string, unknown>>(tx, 'SELECT * FROM drives WHERE space_id = ? FOR UPDATE', [
-        spaceId,
-      ]);
+      const [row] = await select(tx, 'SELECT * FROM drives WHERE space_id = ? FOR UPDATE', [spaceId]);
       return row === undefined ? null : instanceOf(Drive, row);
     }
 
@@ -64,11 +62,7 @@ export function defineDrive(sequelize: Sequelize) {
     }
 
     static async release(spaceId: string, bytes: number, tx: Transaction): Promise<void> {
-      await sequelize.query('UPDATE drives SET used_bytes = used_bytes - ? WHERE space_id = ?', {
-        replacements: [bytes, spaceId],
-        type: QueryTypes.UPDATE,
-        transaction: tx,
-      });
+      await execute(tx, 'UPDATE drives SET used_bytes = used_bytes - ? WHERE space_id = ?', [bytes, spaceId]);
     }
   }
 
