@@ -10,6 +10,7 @@ import { sweepNames } from '../../activities/main.ts';
 import type { Config } from '../../config/index.ts';
 import { checkRedis as askRedis } from '../../integrations/redis/checkRedis.ts';
 import { mostConnections, openDatabase } from '../../models/database/database.ts';
+import { select } from '../../models/database/sql.ts';
 import { triggerAdvice, unguardedChanges } from '../../models/migrations/ledgerTriggers.ts';
 import { assertKnownSchema, pendingMigrations } from '../../models/migrations/migrate.ts';
 import { sweepAges } from '../../models/sweeping/sweepRounds.ts';
@@ -31,10 +32,9 @@ const spareConnections = 10;
  */
 export async function checkDatabase(config: Config) {
   await using database = openDatabase(config);
-  const [rows] = await database.pool.query(
-    'SELECT VERSION() AS version, @@max_allowed_packet AS packet, @@max_connections AS connections',
-  );
-  const { version, packet, connections } = (rows as { version: string; packet: number; connections: number }[])[0] ?? {
+  const sql = 'SELECT VERSION() AS version, @@max_allowed_packet AS packet, @@max_connections AS connections';
+  const rows = await select<{ version: string; packet: number; connections: number }>(database.pool, sql);
+  const { version, packet, connections } = rows[0] ?? {
     version: '?',
     packet: 0,
     connections: 0,

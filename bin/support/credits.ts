@@ -3,17 +3,16 @@ import { grant, transfer } from '../../models/billing/credits.ts';
 import { accounts } from '../../models/billing/ledger.ts';
 import { toCredits, toMicro } from '../../models/billing/money.ts';
 import { type Database, transaction } from '../../models/database/database.ts';
+import { select } from '../../models/database/sql.ts';
 import { CommandFailure } from './failure.ts';
 
 /** Balances in credits, of one space or of all spaces together. The sum of all includes the system's own accounts. */
 export async function readTotals(database: Database, spaceId?: string): Promise<Record<string, number>> {
   if (spaceId !== undefined) await requireSpace(database, spaceId);
   const sums = accounts.map((account) => `CAST(COALESCE(SUM(${account}), 0) AS SIGNED) AS ${account}`).join(', ');
-  const [rows] = await database.pool.query(
-    `SELECT ${sums} FROM billing_balances ${spaceId === undefined ? '' : 'WHERE space_id = ?'}`,
-    spaceId === undefined ? [] : [spaceId],
-  );
-  const totals = (rows as Record<string, number>[])[0] ?? {};
+  const sql = `SELECT ${sums} FROM billing_balances ${spaceId === undefined ? '' : 'WHERE space_id = ?'}`;
+  const rows = await select<Record<string, number>>(database.pool, sql, spaceId === undefined ? [] : [spaceId]);
+  const totals = rows[0] ?? {};
   return Object.fromEntries(accounts.map((account) => [account, toCredits(Number(totals[account] ?? 0))]));
 }
 
@@ -51,6 +50,6 @@ export async function moveCredits(
 }
 
 async function requireSpace(database: Database, spaceId: string): Promise<void> {
-  const [rows] = await database.pool.query('SELECT 1 FROM spaces WHERE id = ?', [spaceId]);
-  if ((rows as unknown[]).length === 0) throw new CommandFailure(`There is no space ${spaceId}.`);
+  const rows = await select<unknown>(database.pool, 'SELECT 1 FROM spaces WHERE id = ?', [spaceId]);
+  if (rows.length === 0) throw new CommandFailure(`There is no space ${spaceId}.`);
 }

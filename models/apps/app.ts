@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
@@ -46,10 +45,8 @@ export interface App {
   removedAt: Date | null;
 }
 
-const columns = `id, item_id AS itemId, space_id AS spaceId, computer_id AS computerId, manifest,
-  manifest_tag AS manifestTag, problem, version_id AS versionId, waiting_id AS waitingId, base_id AS baseId,
-  tree_waits AS treeWaits, created_by AS createdBy, COALESCE(runs_as, created_by) AS runsAs, api_key_id AS apiKeyId,
-  scopes, created_at AS createdAt, removed_at AS removedAt`;
+const columns = `id, item_id, space_id, computer_id, manifest, manifest_tag, problem, version_id, waiting_id, base_id,
+  tree_waits, created_by, COALESCE(runs_as, created_by) AS runsAs, api_key_id, scopes, created_at, removed_at`;
 
 function appOf(row: object): App {
   const { manifest, problem, apiKeyId, scopes, treeWaits, ...rest } = row as Omit<
@@ -74,15 +71,15 @@ function appOf(row: object): App {
 /** The app of an item. Throws 404. */
 export async function getAppOf({ pool }: Pick<Database, 'pool'>, itemId: string): Promise<App> {
   const sql = `SELECT ${columns} FROM apps WHERE item_id = ? AND live = 1`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [itemId]);
+  const rows = await select(pool, sql, [itemId]);
   if (rows[0] === undefined) throw notFound('app');
   return appOf(rows[0]);
 }
 
 /** Finds an app by its own id. Undefined if it was removed. */
 export async function findApp({ pool }: Pick<Database, 'pool'>, id: string): Promise<App | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM apps WHERE id = ? AND live = 1`, [id]);
-  return rows[0] && appOf(rows[0]);
+  const [row] = await select(pool, `SELECT ${columns} FROM apps WHERE id = ? AND live = 1`, [id]);
+  return row && appOf(row);
 }
 
 /** Like `findApp`, locked. */
@@ -126,15 +123,15 @@ export async function makeApp(
     const createdAt = new Date();
     await insert(tx, 'apps', {
       id,
-      item_id: itemId,
+      itemId,
       live: 1,
-      space_id: spaceId,
-      manifest: JSON.stringify(manifest),
-      manifest_tag: '',
-      created_by: actor.userId,
-      api_key_id: authority.apiKeyId,
-      scopes: authority.scopes && JSON.stringify(authority.scopes),
-      created_at: createdAt,
+      spaceId,
+      manifest,
+      manifestTag: '',
+      createdBy: actor.userId,
+      apiKeyId: authority.apiKeyId,
+      scopes: authority.scopes,
+      createdAt,
     });
     await noteAppChange(tx, [itemId], { userId: actor.userId, by: { ...authority, turnId: null } });
     await noteOrderedChanges(tx, itemId);

@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
@@ -29,14 +28,13 @@ export interface Attempt {
   logBytes: number | null;
 }
 
-const columns = `attempt, began_at AS beganAt, taken_at AS takenAt, awake_at AS awakeAt, woke, started_at AS startedAt,
-  ended_at AS endedAt,  status, exit_code AS exitCode, end_signal AS endSignal, error_code AS errorCode, error_detail AS errorDetail,
-  log_key AS logKey, log_bytes AS logBytes`;
+const columns = `attempt, began_at, taken_at, awake_at, woke, started_at, ended_at, status, exit_code, end_signal,
+  error_code, error_detail, log_key, log_bytes`;
 
 /** The attempts of a run, oldest first. */
 export async function attemptsOf({ pool }: Pick<Database, 'pool'>, runId: string): Promise<Attempt[]> {
   const sql = `SELECT ${columns} FROM app_run_attempts WHERE run_id = ? ORDER BY attempt`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [runId]);
+  const rows = await select(pool, sql, [runId]);
   return rows.map((row) => {
     const { woke, logBytes, ...rest } = row as Omit<Attempt, 'woke' | 'logBytes'> & {
       woke: number | null;
@@ -62,12 +60,13 @@ export async function insertAttempt(tx: Transaction, { id, attempt, spaceId }: R
 /** Records that a worker took the attempt. The first time counts. */
 export async function noteTaken({ pool }: Pick<Database, 'pool'>, { id, attempt }: Run): Promise<void> {
   const sql = 'UPDATE app_run_attempts SET taken_at = ? WHERE run_id = ? AND attempt = ? AND taken_at IS NULL';
-  await pool.query(sql, [new Date(), id, attempt]);
+  await execute(pool, sql, [new Date(), id, attempt]);
 }
 
 /** Records that the computer runs. The first time counts. */
 export async function noteAwake({ pool }: Pick<Database, 'pool'>, run: Run, woke: boolean): Promise<void> {
-  await pool.query(
+  await execute(
+    pool,
     'UPDATE app_run_attempts SET awake_at = ?, woke = ? WHERE run_id = ? AND attempt = ? AND awake_at IS NULL',
     [new Date(), woke ? 1 : 0, run.id, run.attempt],
   );
@@ -91,13 +90,13 @@ export async function finishAttempt(
   logBytes: number | null,
 ): Promise<void> {
   const row = {
-    ended_at: new Date(),
+    endedAt: new Date(),
     status,
-    exit_code: exitCode,
-    end_signal: signal,
-    error_code: error?.code ?? null,
-    error_detail: error?.detail.slice(0, 500) ?? null,
-    log_bytes: logBytes,
+    exitCode,
+    endSignal: signal,
+    errorCode: error?.code ?? null,
+    errorDetail: error?.detail.slice(0, 500) ?? null,
+    logBytes,
   };
   await execute(tx, 'UPDATE app_run_attempts SET ? WHERE run_id = ? AND attempt = ?', [row, id, attempt]);
 }

@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
@@ -57,8 +56,7 @@ export async function isAnyApp(tx: Transaction, itemIds: readonly string[]): Pro
   return itemIds.length > 0 && (await select(tx, sql, [itemIds])).length > 0;
 }
 
-const columns = `id, user_id AS userId, api_key_id AS apiKeyId, scopes, turn_id AS turnId, number, unseen, taken,
-  changed_at AS changedAt`;
+const columns = 'id, user_id, api_key_id, scopes, turn_id, number, unseen, taken, changed_at';
 
 function changeOf(row: object): AppChange {
   const { scopes, ...rest } = row as Omit<AppChange, 'scopes'> & { scopes: string | null };
@@ -68,7 +66,7 @@ function changeOf(row: object): AppChange {
 /** The changes that count for the next version, ordered by the time of each author's last change. */
 export async function changesOf({ pool }: Pick<Database, 'pool'>, appId: string): Promise<AppChange[]> {
   const sql = `SELECT ${columns} FROM app_changes WHERE app_id = ? ORDER BY changed_at, id`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [appId]);
+  const rows = await select(pool, sql, [appId]);
   return rows.map(changeOf);
 }
 
@@ -105,12 +103,10 @@ export async function noteRepositorySeen(
   { pool }: Pick<Database, 'pool'>,
   { id, number }: Pick<AppChange, 'id' | 'number'>,
 ): Promise<void> {
-  await pool.query(
-    `UPDATE app_changes c JOIN apps a ON a.id = c.app_id
+  const sql = `UPDATE app_changes c JOIN apps a ON a.id = c.app_id
        JOIN drive_items i ON i.id = a.item_id AND i.kind = 'repository'
-        SET c.unseen = NULL WHERE c.id = ? AND c.number = ?`,
-    [id, number],
-  );
+        SET c.unseen = NULL WHERE c.id = ? AND c.number = ?`;
+  await execute(pool, sql, [id, number]);
 }
 
 export type UnseenChange = Waiting & { appId: string; number: number };
@@ -118,7 +114,7 @@ export type UnseenChange = Waiting & { appId: string; number: number };
 /** Changes after which the app was not looked at. */
 export const unseenChanges = waitingIn<UnseenChange>({
   table: 'app_changes',
-  columns: ['app_id AS appId', 'number'],
+  columns: ['app_id', 'number'],
   where: 'unseen = 1',
   time: 'changed_at',
 });

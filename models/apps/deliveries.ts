@@ -70,9 +70,8 @@ interface KeptDelivery {
 /** The size that a delivery counts besides its content. */
 const rowBytes = 500;
 
-const columns = `d.id, d.app_id AS appId, d.item_id AS itemId, d.space_id AS spaceId, d.component, d.auth,
-  d.delivery_id AS deliveryId, d.run_id AS runId, d.method, d.body_bytes AS bodyBytes, d.has_content AS hasContent,
-  r.status AS runStatus, d.created_at AS createdAt`;
+const columns = `d.id, d.app_id, d.item_id, d.space_id, d.component, d.auth, d.delivery_id, d.run_id, d.method,
+  d.body_bytes, d.has_content, r.status AS runStatus, d.created_at`;
 
 function deliveryOf(row: RowDataPacket): Delivery {
   return { ...(row as unknown as Delivery), hasContent: row.hasContent === 1 };
@@ -118,7 +117,7 @@ async function tryToKeep(
     await requireLivingSpace(tx, app.spaceId);
     const known = await select<{ runId: string }>(
       tx,
-      `SELECT run_id AS runId FROM app_deliveries
+      `SELECT run_id FROM app_deliveries
         WHERE app_id = ? AND component = ? AND auth = ? AND delivery_id = ? AND content_hash = ?`,
       [app.id, component.name, auth, deliveryId, contentHash],
     );
@@ -133,10 +132,10 @@ async function tryToKeep(
     const run = { app, id: runId, component, place, trigger: 'webhook', userId, apiKeyId, scopes } as const;
     await addRun(tx, { ...run, triggerKey: `delivery:${id}`, deliveryId: id });
     await insert(tx, 'app_deliveries', {
-      ...{ id, app_id: app.id, item_id: app.itemId, space_id: app.spaceId, component: component.name },
-      ...{ auth, delivery_id: deliveryId, run_id: runId, method, query, headers: JSON.stringify(headers), body },
-      ...{ body_bytes: body.length, kept_bytes: keptBytes, content_hash: contentHash },
-      ...{ has_content: 1, created_at: new Date() },
+      ...{ id, appId: app.id, itemId: app.itemId, spaceId: app.spaceId, component: component.name },
+      ...{ auth, deliveryId, runId, method, query, headers, body },
+      ...{ bodyBytes: body.length, keptBytes, contentHash },
+      ...{ hasContent: 1, createdAt: new Date() },
     });
     if (actor !== null) await appendAudit(tx, app.spaceId, actor, 'app.run', runId);
     return { runId, isNew: true };
@@ -167,7 +166,7 @@ export async function listDeliveries(
 /** Throws 404. */
 export async function getDelivery({ pool }: Pick<Database, 'pool'>, id: string): Promise<Delivery> {
   const sql = `SELECT ${columns} FROM app_deliveries d LEFT JOIN app_runs r ON r.id = d.run_id WHERE d.id = ?`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [id]);
+  const rows = await select(pool, sql, [id]);
   if (rows[0] === undefined) throw notFound('delivery');
   return deliveryOf(rows[0]);
 }
@@ -177,10 +176,9 @@ export async function contentOf(
   { pool }: Pick<Database, 'pool'>,
   id: string,
 ): Promise<DeliveryContent & { deliveryId: string | null; auth: DeliveryAuth }> {
-  const sql = `SELECT auth, delivery_id AS deliveryId, method, query, headers, body FROM app_deliveries
+  const sql = `SELECT auth, delivery_id, method, query, headers, body FROM app_deliveries
     WHERE id = ? AND has_content = 1`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [id]);
-  const row = rows[0];
+  const [row] = await select(pool, sql, [id]);
   if (row === undefined) throw deliveryGone();
   return {
     ...(row as Omit<DeliveryContent, 'headers'> & { deliveryId: string | null; auth: DeliveryAuth }),

@@ -54,9 +54,9 @@ export async function takeDueRun(database: Database, scheduleId: string, limits:
     await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [
       {
         ...dueWith(schedule, next),
-        last_at: tick ?? schedule.nextAt,
-        last_code: isRun ? null : taken,
-        last_run_id: isRun ? taken.run.id : null,
+        lastAt: tick ?? schedule.nextAt,
+        lastCode: isRun ? null : taken,
+        lastRunId: isRun ? taken.run.id : null,
       },
       schedule.id,
     ]);

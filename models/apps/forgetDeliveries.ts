@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 import { countDelivered, lockUsage } from './usage.ts';
@@ -15,12 +14,10 @@ const isOver = 'NOT EXISTS (SELECT 1 FROM app_runs r WHERE r.delivery_id = d.id 
 /** Forgets the content of deliveries before a time, except those that still have to run. Returns their number. */
 export async function forgetDeliveries(database: Database, before: Date, onBatch: () => void): Promise<number> {
   for (let count = 0; ; onBatch()) {
-    const [rows] = await database.pool.query<RowDataPacket[]>(
-      `SELECT d.id, d.space_id AS spaceId FROM app_deliveries d FORCE INDEX (app_deliveries_old)
-        WHERE d.has_content = 1 AND d.created_at < ? AND ${isOver} ORDER BY d.created_at, d.id LIMIT ?`,
-      [before, forgottenAtOnce],
-    );
-    for (const [spaceId, old] of Map.groupBy(rows as unknown as Old[], (row) => row.spaceId)) {
+    const sql = `SELECT d.id, d.space_id FROM app_deliveries d FORCE INDEX (app_deliveries_old)
+        WHERE d.has_content = 1 AND d.created_at < ? AND ${isOver} ORDER BY d.created_at, d.id LIMIT ?`;
+    const rows = await select<Old>(database.pool, sql, [before, forgottenAtOnce]);
+    for (const [spaceId, old] of Map.groupBy(rows, (row) => row.spaceId)) {
       await forget(database, spaceId, old);
     }
     count += rows.length;
@@ -31,18 +28,15 @@ export async function forgetDeliveries(database: Database, before: Date, onBatch
 /** Forgets a space's oldest deliveries until it stores at most `mostBytes`, except those that still have to run. */
 export async function makeRoom(database: Database, spaceId: string, mostBytes: number): Promise<void> {
   for (;;) {
-    const [usage] = await database.pool.query<RowDataPacket[]>(
-      'SELECT delivered_bytes AS bytes FROM app_usage WHERE space_id = ?',
-      [spaceId],
-    );
+    const usage = await select(database.pool, 'SELECT delivered_bytes AS bytes FROM app_usage WHERE space_id = ?', [
+      spaceId,
+    ]);
     let excess = Number(usage[0]?.bytes ?? 0) - mostBytes;
     if (excess <= 0) return;
-    const [rows] = await database.pool.query<RowDataPacket[]>(
-      `SELECT d.id, d.kept_bytes AS bytes FROM app_deliveries d FORCE INDEX (app_deliveries_space)
-        WHERE d.space_id = ? AND d.has_content = 1 AND ${isOver} ORDER BY d.created_at, d.id LIMIT ?`,
-      [spaceId, forgottenAtOnce],
-    );
-    const enough = (rows as unknown as { id: string; bytes: number }[]).filter(({ bytes }) => {
+    const sql = `SELECT d.id, d.kept_bytes AS bytes FROM app_deliveries d FORCE INDEX (app_deliveries_space)
+        WHERE d.space_id = ? AND d.has_content = 1 AND ${isOver} ORDER BY d.created_at, d.id LIMIT ?`;
+    const rows = await select<{ id: string; bytes: number }>(database.pool, sql, [spaceId, forgottenAtOnce]);
+    const enough = rows.filter(({ bytes }) => {
       const isWanted = excess > 0;
       excess -= bytes;
       return isWanted;
@@ -79,12 +73,11 @@ async function forget(database: Database, spaceId: string, old: readonly { id: s
 /** Deletes all deliveries of a removed app. */
 export async function removeDeliveriesOf(database: Database, appId: string): Promise<void> {
   for (;;) {
-    const sql = 'SELECT id, space_id AS spaceId FROM app_deliveries WHERE app_id = ? ORDER BY id LIMIT ?';
-    const [rows] = await database.pool.query<RowDataPacket[]>(sql, [appId, forgottenAtOnce]);
-    const found = rows as unknown as Old[];
+    const sql = 'SELECT id, space_id FROM app_deliveries WHERE app_id = ? ORDER BY id LIMIT ?';
+    const found = await select<Old>(database.pool, sql, [appId, forgottenAtOnce]);
     const [first] = found;
     if (first === undefined) return;
     await forget(database, first.spaceId, found);
-    await database.pool.query('DELETE FROM app_deliveries WHERE id IN (?)', [found.map(({ id }) => id)]);
+    await execute(database.pool, 'DELETE FROM app_deliveries WHERE id IN (?)', [found.map(({ id }) => id)]);
   }
 }

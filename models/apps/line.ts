@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
 import { select } from '../database/sql.ts';
@@ -51,8 +50,7 @@ export async function nextInLine(
   limits: Limits,
 ): Promise<{ id: string; spaceId: string }[]> {
   const { appId, component, id, spaceId, spec } = run;
-  const ids = async (sql: string, values: unknown[]) =>
-    (await pool.query<RowDataPacket[]>(sql, values))[0].map((row) => String(row.id));
+  const ids = async (sql: string, values: unknown[]) => (await select(pool, sql, values)).map((row) => String(row.id));
   const ofComponent = `SELECT id FROM app_runs WHERE app_id = ? AND component = ? AND status = 'queued' ORDER BY id LIMIT ?`;
   const next = new Set(isActive(run) ? [] : await ids(ofComponent, [appId, component, spec.concurrency]));
   const waiting = await ids(`SELECT id ${waitingIn} ORDER BY id LIMIT ?`, [spaceId, toldOfSpace]);

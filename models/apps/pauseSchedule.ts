@@ -25,7 +25,7 @@ export async function setPaused(
     await appendAudit(tx, app.spaceId, actor, isPaused ? 'app.schedule-paused' : 'app.schedule-resumed', target);
     if (isPaused) await pauseIn(tx, schedule, { code: 'PAUSED', detail: 'A user paused the schedule.' });
     else {
-      const anew = { enabled: 1, pause_code: null, pause_detail: null, paused_at: null, failures: 0 };
+      const anew = { enabled: 1, pauseCode: null, pauseDetail: null, pausedAt: null, failures: 0 };
       const row = { ...anew, ...nextOf(schedule, new Date()), version: schedule.version + 1 };
       await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [row, schedule.id]);
     }

@@ -4,7 +4,7 @@ import { type Actor, appendAudit } from '../audit/audit.ts';
 import { findLinks, type PortLink } from '../computers/portLink.ts';
 import { insertPortLink } from '../computers/portLinks.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { select } from '../database/sql.ts';
+import { execute, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
 import { type App, lockApp } from './app.ts';
 import { addRun } from './askToRun.ts';
@@ -82,7 +82,7 @@ export async function noteServing(
   ttlSeconds: number,
 ): Promise<void> {
   const sql = 'UPDATE port_links SET expires_at = ? WHERE id = ? AND revoked_at IS NULL';
-  await pool.query(sql, [new Date(Date.now() + ttlSeconds * 1_000), link.id]);
+  await execute(pool, sql, [new Date(Date.now() + ttlSeconds * 1_000), link.id]);
 }
 
 /** Throws 404. */

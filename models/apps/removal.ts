@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { deleteInBatches, removeByIds } from '../database/batches.ts';
 import { type Database, transaction } from '../database/database.ts';
@@ -22,7 +21,7 @@ export type RemovedApp = Waiting & { spaceId: string };
 
 export const removedApps = waitingIn<RemovedApp>({
   table: 'apps',
-  columns: ['space_id AS spaceId'],
+  columns: ['space_id'],
   where: 'removed_at IS NOT NULL',
   time: 'removed_at',
 });
@@ -31,10 +30,9 @@ const runsAtOnce = 200;
 
 /** Deletes a removed app with its runs. Returns the runs that have not ended and must end first. */
 export async function forgetApp(database: Database, { id }: RemovedApp): Promise<{ id: string; spaceId: string }[]> {
-  const sql = 'SELECT id, space_id AS spaceId FROM app_runs WHERE app_id = ? ORDER BY id LIMIT ?';
+  const sql = 'SELECT id, space_id FROM app_runs WHERE app_id = ? ORDER BY id LIMIT ?';
   for (;;) {
-    const [rows] = await database.pool.query<RowDataPacket[]>(sql, [id, runsAtOnce]);
-    const runs = rows as unknown as { id: string; spaceId: string }[];
+    const runs = await select<{ id: string; spaceId: string }>(database.pool, sql, [id, runsAtOnce]);
     const ids = runs.map((run) => run.id);
     if ((await forgetRuns(database, ids)) > 0) continue;
     if (runs.length === 0) {
@@ -42,7 +40,7 @@ export async function forgetApp(database: Database, { id }: RemovedApp): Promise
       for (const table of ['app_schedules', 'app_webhook_secrets', 'app_changes', 'app_versions']) {
         await deleteInBatches(database, `DELETE FROM ${table} WHERE app_id = ? LIMIT ?`, [id]);
       }
-      await database.pool.query('DELETE FROM apps WHERE id = ? AND live IS NULL', [id]);
+      await execute(database.pool, 'DELETE FROM apps WHERE id = ? AND live IS NULL', [id]);
     }
     return runs;
   }
@@ -55,7 +53,7 @@ async function forgetRuns(database: Database, ids: readonly string[]): Promise<n
     const sql = 'SELECT id FROM app_runs WHERE id IN (?) AND active IS NULL FOR UPDATE';
     const ended = (await select<{ id: string }>(tx, sql, [ids])).map(({ id }) => id);
     if (ended.length === 0) return 0;
-    const kept = 'SELECT log_key AS logKey FROM app_run_attempts WHERE run_id IN (?) AND log_key IS NOT NULL';
+    const kept = 'SELECT log_key FROM app_run_attempts WHERE run_id IN (?) AND log_key IS NOT NULL';
     const keys = (await select<{ logKey: string }>(tx, kept, [ended])).map(({ logKey }) => logKey);
     await driveModels(tx).DriveObject.doom(keys, tx);
     await execute(tx, 'DELETE FROM app_run_attempts WHERE run_id IN (?)', [ended]);
@@ -75,7 +73,7 @@ export function forgetOldRuns(database: Database, before: Date, onBatch: () => v
 export const activeRuns = waitingIn<Waiting & { spaceId: string }>({
   table: 'app_runs',
   index: 'app_runs_active',
-  columns: ['space_id AS spaceId'],
+  columns: ['space_id'],
   where: 'active = 1',
   time: 'created_at',
 });

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { calendarOf, nextTick } from '../../base/schedule.ts';
 import type { Database } from '../database/database.ts';
@@ -31,10 +30,9 @@ export interface AppSchedule {
   version: number;
 }
 
-export const scheduleColumns = `id, app_id AS appId, space_id AS spaceId, component, cron, time_zone AS timeZone,
-  jitter_seconds AS jitterSeconds, enabled, pause_code AS pauseCode, pause_detail AS pauseDetail, paused_at AS pausedAt,
-  failures, next_at AS nextAt, due_at AS dueAt, last_at AS lastAt, last_code AS lastCode, last_run_id AS lastRunId,
-  gone_at AS goneAt, version`;
+/** The columns of a schedule besides its id. */
+export const scheduleColumns = `app_id, space_id, component, cron, time_zone, jitter_seconds, enabled, pause_code,
+  pause_detail, paused_at, failures, next_at, due_at, last_at, last_code, last_run_id, gone_at, version`;
 
 export function scheduleOf(row: object): AppSchedule {
   const { enabled, pauseCode, pauseDetail, pausedAt, lastAt, lastCode, lastRunId, ...rest } = row as Omit<
@@ -60,22 +58,22 @@ export function scheduleOf(row: object): AppSchedule {
 
 /** An app's schedules, ordered by component name. */
 export async function schedulesOf({ pool }: Pick<Database, 'pool'>, appId: string): Promise<AppSchedule[]> {
-  const sql = `SELECT ${scheduleColumns} FROM app_schedules WHERE app_id = ? AND gone_at IS NULL
+  const sql = `SELECT id, ${scheduleColumns} FROM app_schedules WHERE app_id = ? AND gone_at IS NULL
     ORDER BY component`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [appId]);
+  const rows = await select(pool, sql, [appId]);
   return rows.map(scheduleOf);
 }
 
 export async function findSchedule({ pool }: Pick<Database, 'pool'>, id: string): Promise<AppSchedule | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${scheduleColumns} FROM app_schedules WHERE id = ?`, [id]);
-  return rows[0] && scheduleOf(rows[0]);
+  const [row] = await select(pool, `SELECT id, ${scheduleColumns} FROM app_schedules WHERE id = ?`, [id]);
+  return row && scheduleOf(row);
 }
 
 export async function lockSchedule(
   tx: Transaction,
   { appId, component }: { appId: string; component: string },
 ): Promise<AppSchedule | undefined> {
-  const sql = `SELECT ${scheduleColumns} FROM app_schedules
+  const sql = `SELECT id, ${scheduleColumns} FROM app_schedules
     WHERE app_id = ? AND component = ? AND gone_at IS NULL FOR UPDATE`;
   const [row] = await select<object>(tx, sql, [appId, component]);
   return row && scheduleOf(row);
@@ -85,13 +83,13 @@ export async function lockSchedule(
 export function nextOf(
   schedule: Pick<AppSchedule, 'id' | 'cron' | 'timeZone' | 'jitterSeconds'>,
   after: Date,
-): { next_at: Date | null; due_at: Date | null } {
+): { nextAt: Date | null; dueAt: Date | null } {
   return dueWith(schedule, nextTick(schedule, after));
 }
 
 export function dueWith(schedule: Pick<AppSchedule, 'id' | 'jitterSeconds'>, next: Date | undefined) {
-  if (next === undefined) return { next_at: null, due_at: null };
-  return { next_at: next, due_at: new Date(next.getTime() + jitterMsOf(schedule)) };
+  if (next === undefined) return { nextAt: null, dueAt: null };
+  return { nextAt: next, dueAt: new Date(next.getTime() + jitterMsOf(schedule)) };
 }
 
 /** Constant for each schedule, so that its runs are as far apart as its ticks. */
@@ -107,8 +105,8 @@ export interface Pause {
 
 /** Pauses a locked schedule. A run that has begun, or waits, goes on. */
 export async function pauseIn(tx: Transaction, { id, version }: AppSchedule, { code, detail }: Pause): Promise<void> {
-  const pause = { pause_code: code, pause_detail: detail.slice(0, 500), paused_at: new Date() };
-  const row = { enabled: 0, next_at: null, due_at: null, version: version + 1, ...pause };
+  const pause = { pauseCode: code, pauseDetail: detail.slice(0, 500), pausedAt: new Date() };
+  const row = { enabled: 0, nextAt: null, dueAt: null, version: version + 1, ...pause };
   await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [row, id]);
 }
 
@@ -117,7 +115,7 @@ export type DueSchedule = Waiting & { spaceId: string };
 const due = { table: 'app_schedules', index: 'app_schedules_due', where: 'due_at IS NOT NULL', time: 'due_at' };
 
 /** Schedules whose tick has come. */
-export const dueSchedules = waitingIn<DueSchedule>({ ...due, columns: ['space_id AS spaceId'] });
+export const dueSchedules = waitingIn<DueSchedule>({ ...due, columns: ['space_id'] });
 
 /** Every schedule that waits for a tick, page by page. Each should exist in Temporal. */
 export async function* waitingSchedules(database: Pick<Database, 'pool'>): AsyncGenerator<AppSchedule[]> {
@@ -149,10 +147,10 @@ export async function countEnd(
 
 /** Moves every due schedule to its first tick after `now`, without runs for the ticks before. */
 export async function passMissedTicks({ pool }: Pick<Database, 'pool'>, now: Date): Promise<number> {
-  const sql = `SELECT ${scheduleColumns} FROM app_schedules WHERE due_at <= ?`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [now]);
+  const sql = `SELECT id, ${scheduleColumns} FROM app_schedules WHERE due_at <= ?`;
+  const rows = await select(pool, sql, [now]);
   for (const schedule of rows.map(scheduleOf)) {
-    await pool.query('UPDATE app_schedules SET ? WHERE id = ?', [nextOf(schedule, now), schedule.id]);
+    await execute(pool, 'UPDATE app_schedules SET ? WHERE id = ?', [nextOf(schedule, now), schedule.id]);
   }
   return rows.length;
 }

@@ -1,8 +1,7 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { select } from '../database/sql.ts';
+import { execute, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
 import { isQuiet, quietLookMs } from '../installation/installation.ts';
 import { endedAs, finishAttempt, insertAttempt, noteLog } from './attempts.ts';
@@ -109,9 +108,9 @@ function partsOf({ component, itemId }: Run): RunOf {
 /** Records that the attempt's process has begun. From now on, a missing process is lost and not started again. */
 export async function noteStarted({ pool }: Pick<Database, 'pool'>, { id, attempt }: Run): Promise<void> {
   const sql = 'UPDATE app_run_attempts SET started_at = ? WHERE run_id = ? AND attempt = ? AND started_at IS NULL';
-  await pool.query(sql, [new Date(), id, attempt]);
+  await execute(pool, sql, [new Date(), id, attempt]);
   // Last: before this, the process is looked for again, so a kill in between leaves no log that is never found.
-  await pool.query('UPDATE app_runs SET is_started = 1 WHERE id = ? AND attempt = ?', [id, attempt]);
+  await execute(pool, 'UPDATE app_runs SET is_started = 1 WHERE id = ? AND attempt = ?', [id, attempt]);
 }
 
 interface AttemptOf {
@@ -216,11 +215,9 @@ export async function askToCancel(database: Database, run: Run, actor: Actor): P
 
 /** True if the run was cancelled or has ended, its app or last link is gone, or its user was disabled. */
 export async function isUnwanted({ pool }: Pick<Database, 'pool'>, runId: string): Promise<boolean> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT 1 FROM app_runs r JOIN apps a ON a.id = r.app_id AND a.live = 1
+  const sql = `SELECT 1 FROM app_runs r JOIN apps a ON a.id = r.app_id AND a.live = 1
             JOIN users u ON u.id = r.user_id AND u.disabled_at IS NULL
-      WHERE r.id = ? AND r.active = 1 AND r.cancel_requested_at IS NULL AND ${isStillLinked}`,
-    [runId, new Date()],
-  );
+      WHERE r.id = ? AND r.active = 1 AND r.cancel_requested_at IS NULL AND ${isStillLinked}`;
+  const rows = await select(pool, sql, [runId, new Date()]);
   return rows.length === 0;
 }

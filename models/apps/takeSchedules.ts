@@ -16,7 +16,7 @@ const mostGone = 100;
 /** Makes a locked app's schedules match its manifest. A paused one stays paused, even if it was gone in between. */
 export async function takeSchedules(tx: Transaction, app: Of & { manifest: AppManifest }): Promise<void> {
   const wanted = app.manifest.components.filter((component) => component.kind === 'schedule');
-  const sql = `SELECT ${scheduleColumns} FROM app_schedules WHERE app_id = ? FOR UPDATE`;
+  const sql = `SELECT id, ${scheduleColumns} FROM app_schedules WHERE app_id = ? FOR UPDATE`;
   const known = new Map((await select<object>(tx, sql, [app.id])).map(scheduleOf).map((one) => [one.component, one]));
   for (const component of wanted) {
     const found = known.get(component.name);
@@ -34,7 +34,7 @@ export async function takeSchedules(tx: Transaction, app: Of & { manifest: AppMa
 
 /** The schedule has no ticks until the manifest names it again. */
 async function leave(tx: Transaction, { id, version }: AppSchedule): Promise<void> {
-  const row = { gone_at: new Date(), next_at: null, due_at: null, version: version + 1 };
+  const row = { goneAt: new Date(), nextAt: null, dueAt: null, version: version + 1 };
   await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [row, id]);
 }
 
@@ -45,7 +45,7 @@ async function bringBack(
 ): Promise<void> {
   const says = { cron, timeZone, jitterSeconds };
   const next = known.enabled ? nextOf({ ...known, ...says }, new Date()) : {};
-  const row = { cron, time_zone: timeZone, jitter_seconds: jitterSeconds, version: known.version + 1, gone_at: null };
+  const row = { cron, timeZone, jitterSeconds, version: known.version + 1, goneAt: null };
   await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [{ ...row, ...next }, known.id]);
 }
 
@@ -57,10 +57,10 @@ async function addSchedule(
   const id = newId('appSchedule');
   const now = new Date();
   await insert(tx, 'app_schedules', {
-    ...{ id, app_id: app.id, item_id: app.itemId, space_id: app.spaceId, component: name },
-    ...{ cron, time_zone: timeZone, jitter_seconds: jitterSeconds, enabled: 1, failures: 0, version: 1 },
+    ...{ id, appId: app.id, itemId: app.itemId, spaceId: app.spaceId, component: name },
+    ...{ cron, timeZone, jitterSeconds, enabled: 1, failures: 0, version: 1 },
     ...nextOf({ id, cron, timeZone, jitterSeconds }, now),
-    created_at: now,
+    createdAt: now,
   });
 }
 
@@ -72,7 +72,7 @@ async function changeSchedule(
   const isSame = known.cron === cron && known.timeZone === timeZone && known.jitterSeconds === jitterSeconds;
   if (isSame) return;
   const next = known.enabled ? nextOfChanged(known, { ...known, cron, timeZone, jitterSeconds }) : {};
-  const row = { cron, time_zone: timeZone, jitter_seconds: jitterSeconds, version: known.version + 1, ...next };
+  const row = { cron, timeZone, jitterSeconds, version: known.version + 1, ...next };
   await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [row, known.id]);
 }
 
@@ -81,6 +81,6 @@ function nextOfChanged({ nextAt, dueAt }: AppSchedule, changed: Parameters<typeo
   const now = new Date();
   if (nextAt === null || nextAt > now) return nextOf(changed, now);
   const next = nextOf(changed, new Date(nextAt.getTime() - 1));
-  const isLost = dueAt !== null && dueAt <= now && (next.next_at === null || next.next_at > now);
-  return { ...next, ...(isLost && { last_at: nextAt, last_code: 'MISSED', last_run_id: null }) };
+  const isLost = dueAt !== null && dueAt <= now && (next.nextAt === null || next.nextAt > now);
+  return { ...next, ...(isLost && { lastAt: nextAt, lastCode: 'MISSED', lastRunId: null }) };
 }

@@ -61,7 +61,7 @@ export async function considerContent(database: Database, known: App, { content,
     await setVersionState(tx, app.waitingId, 'replaced');
     const id = await addVersion(tx, app, { ...content, contentHash, authors, reasons });
     if (reasons.length > 0) {
-      const row = { waiting_id: id, tree_waits: treeWaits ? 1 : 0 };
+      const row = { waitingId: id, treeWaits: treeWaits ? 1 : 0 };
       await execute(tx, 'UPDATE apps SET ? WHERE id = ?', [row, app.id]);
       return keepSeen(tx, { ...app, waitingId: id, treeWaits }, content, now);
     }

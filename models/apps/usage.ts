@@ -5,7 +5,7 @@ import { execute, select } from '../database/sql.ts';
 export async function lockUsage(tx: Transaction, spaceId: string): Promise<{ deliveredBytes: number }> {
   const make = 'INSERT INTO app_usage (space_id) VALUES (?) ON DUPLICATE KEY UPDATE space_id = app_usage.space_id';
   await execute(tx, make, [spaceId]);
-  const sql = 'SELECT delivered_bytes AS deliveredBytes FROM app_usage WHERE space_id = ? FOR UPDATE';
+  const sql = 'SELECT delivered_bytes FROM app_usage WHERE space_id = ? FOR UPDATE';
   const [row] = await select<{ deliveredBytes: number | string }>(tx, sql, [spaceId]);
   return { deliveredBytes: Number(row?.deliveredBytes ?? 0) };
 }

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
@@ -46,9 +45,8 @@ export interface AppVersion extends AppContent {
 /** The number of versions that an app keeps. */
 const mostKept = 20;
 
-const columns = `id, app_id AS appId, space_id AS spaceId, state, content_hash AS contentHash, manifest,
-  manifest_tag AS manifestTag, files, authors, reasons, user_id AS userId, api_key_id AS apiKeyId, scopes,
-  created_at AS createdAt, decided_by AS decidedBy, decided_at AS decidedAt`;
+const columns = `id, app_id, space_id, state, content_hash, manifest, manifest_tag, files, authors, reasons, user_id,
+  api_key_id, scopes, created_at, decided_by, decided_at`;
 
 function versionOf(row: object): AppVersion {
   const { manifest, files, authors, reasons, apiKeyId, scopes, ...rest } = row as AppVersion &
@@ -81,8 +79,8 @@ export async function findVersion(
   id: string,
 ): Promise<AppVersion | undefined> {
   const sql = `SELECT ${columns} FROM app_versions WHERE id = ? AND app_id = ?`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [id, appId]);
-  return rows[0] && versionOf(rows[0]);
+  const [row] = await select(pool, sql, [id, appId]);
+  return row && versionOf(row);
 }
 
 /** Throws 404. */
@@ -113,16 +111,16 @@ export async function addVersion(
   const id = newId('appVersion');
   await insert(tx, 'app_versions', {
     id,
-    app_id: app.id,
-    space_id: app.spaceId,
+    appId: app.id,
+    spaceId: app.spaceId,
     state: 'waiting',
-    content_hash: contentHash,
-    manifest: JSON.stringify(manifest),
-    manifest_tag: manifestTag,
-    files: files && JSON.stringify(files),
-    authors: JSON.stringify(authors),
-    reasons: JSON.stringify(reasons),
-    created_at: new Date(),
+    contentHash,
+    manifest,
+    manifestTag,
+    files,
+    authors,
+    reasons,
+    createdAt: new Date(),
   });
   const old = await select<{ id: string }>(
     tx,

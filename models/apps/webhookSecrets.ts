@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
@@ -13,7 +12,7 @@ import {
 } from '../webhooks/secrets.ts';
 import { type App, lockApp } from './app.ts';
 
-const secretColumns = 'secret_id AS secretId, secret, old_secret_until AS oldUntil FROM app_webhook_secrets';
+const secretColumns = 'secret_id, secret, old_secret_until AS oldUntil FROM app_webhook_secrets';
 
 type Of = Pick<App, 'id' | 'spaceId' | 'itemId'>;
 
@@ -30,7 +29,7 @@ export function createAppSecrets(database: Database, envelope: Envelope) {
         if (known?.secretId === request.id) return;
         const row = renewedRow(known, sealed, request);
         if (known === undefined) {
-          await insert(tx, 'app_webhook_secrets', { app_id: app.id, space_id: app.spaceId, ...row });
+          await insert(tx, 'app_webhook_secrets', { appId: app.id, spaceId: app.spaceId, ...row });
         } else {
           await execute(tx, 'UPDATE app_webhook_secrets SET ? WHERE app_id = ?', [row, app.id]);
         }
@@ -40,17 +39,17 @@ export function createAppSecrets(database: Database, envelope: Envelope) {
 
     /** The secret with this id, while it is the current one. Throws 409 `SECRET_RENEWED`. */
     async shown(app: Of, id: string): Promise<{ secret: string; previousUntil: Date | null }> {
-      const [rows] = await database.pool.query<RowDataPacket[]>(`SELECT ${secretColumns} WHERE app_id = ?`, [app.id]);
-      return shownSecret(envelope, placeOf(app), rows[0] as SecretRow | undefined, id);
+      const rows = await select<SecretRow>(database.pool, `SELECT ${secretColumns} WHERE app_id = ?`, [app.id]);
+      return shownSecret(envelope, placeOf(app), rows[0], id);
     },
 
     /** The valid secrets of an app. Empty if none was ever made. */
     async of(app: Pick<Of, 'id' | 'spaceId'>): Promise<string[]> {
-      const [rows] = await database.pool.query<RowDataPacket[]>(
-        `SELECT secret, old_secret AS oldSecret, old_secret_until AS oldUntil FROM app_webhook_secrets WHERE app_id = ?`,
+      const [row] = await select<{ secret: Buffer; oldSecret: Buffer | null; oldUntil: Date | null }>(
+        database.pool,
+        `SELECT secret, old_secret, old_secret_until AS oldUntil FROM app_webhook_secrets WHERE app_id = ?`,
         [app.id],
       );
-      const [row] = rows as { secret: Buffer; oldSecret: Buffer | null; oldUntil: Date | null }[];
       return row === undefined ? [] : openWebhookSecrets(envelope, placeOf(app), row);
     },
   };

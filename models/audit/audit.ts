@@ -167,7 +167,7 @@ export async function appendAuditOfUser(
 
 /** A space's log, newest first. */
 export async function listAudit(database: Database, spaceId: string, page: PageRequest): Promise<Page<AuditEntry>> {
-  const sql = `SELECT id, CAST(number AS CHAR) AS number, user_id AS userId, credential_id AS credentialId, action, target,
+  const sql = `SELECT id, CAST(number AS CHAR) AS number, user_id, credential_id, action, target,
       address, at
     FROM audit_entries WHERE space_id = ?`;
   return readPage(database, page, { sql, values: [spaceId], by: 'audit_entries.number', order: 'desc' });
@@ -180,9 +180,9 @@ async function insertEntry(
 ): Promise<void> {
   await insert(tx, 'audit_entries', {
     id: newId('auditEntry'),
-    space_id: spaceId,
-    user_id: actor.userId,
-    credential_id: actor.credentialId,
+    spaceId,
+    userId: actor.userId,
+    credentialId: actor.credentialId,
     action,
     target,
     address: actor.address,

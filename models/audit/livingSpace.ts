@@ -7,7 +7,7 @@ import { select } from '../database/sql.ts';
  * purge will see what the transaction writes. An earlier check of membership does not ensure that.
  */
 export async function requireLivingSpace(tx: Transaction, spaceId: string): Promise<void> {
-  const sql = 'SELECT deleted_at AS deletedAt FROM spaces WHERE id = ? LOCK IN SHARE MODE';
+  const sql = 'SELECT deleted_at FROM spaces WHERE id = ? LOCK IN SHARE MODE';
   const [space] = await select<{ deletedAt: Date | null }>(tx, sql, [spaceId]);
   if (space !== undefined && space.deletedAt !== null) throw notFound('space');
 }

@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import { calendarOf, nextTick, type Schedule } from '../../base/schedule.ts';
@@ -44,11 +43,10 @@ export interface Automation extends Authority {
   updatedAt: Date;
 }
 
-const columns = `id, space_id AS spaceId, user_id AS userId, made_by_turn_id AS madeByTurnId, thread_id AS threadId, name, prompt,
-  model_id AS modelId, effort, mode, files, cron, time_zone AS timeZone, run_at AS runAt, overlap, enabled,
-  pause_code AS pauseCode, pause_detail AS pauseDetail, paused_at AS pausedAt, failures, next_run_at AS nextRunAt,
-  last_run_at AS lastRunAt, cost_micro AS costMicro, version, scopes, api_key_id AS apiKeyId,
-  secret IS NOT NULL AS hasSecret, created_at AS createdAt, updated_at AS updatedAt`;
+/** The columns of an automation besides its id. */
+const columns = `space_id, user_id, made_by_turn_id, thread_id, name, prompt, model_id, effort, mode, files, cron,
+  time_zone, run_at, overlap, enabled, pause_code, pause_detail, paused_at, failures, next_run_at, last_run_at,
+  cost_micro, version, scopes, api_key_id, secret IS NOT NULL AS hasSecret, created_at, updated_at`;
 
 /** A person's automations in a space, oldest first. */
 export async function listAutomations(
@@ -56,7 +54,7 @@ export async function listAutomations(
   { spaceId, userId }: { spaceId: string; userId: string },
   page: PageRequest,
 ): Promise<Page<Automation>> {
-  const sql = `SELECT ${columns} FROM automations WHERE space_id = ? AND user_id = ? AND deleted_at IS NULL`;
+  const sql = `SELECT id, ${columns} FROM automations WHERE space_id = ? AND user_id = ? AND deleted_at IS NULL`;
   return readPage(database, page, { sql, values: [spaceId, userId], by: 'id', order: 'asc', read });
 }
 
@@ -65,28 +63,23 @@ export async function getAutomation(
   { pool }: Pick<Database, 'pool'>,
   { spaceId, userId, id }: { spaceId: string; userId: string; id: string },
 ): Promise<Automation> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM automations WHERE id = ? AND space_id = ? AND user_id = ? AND deleted_at IS NULL`,
-    [id, spaceId, userId],
-  );
+  const sql = `SELECT id, ${columns} FROM automations WHERE id = ? AND space_id = ? AND user_id = ? AND deleted_at IS NULL`;
+  const rows = await select(pool, sql, [id, spaceId, userId]);
   if (rows[0] === undefined) throw notFound('automation');
   return read(rows[0]);
 }
 
 /** The automation of any user. Undefined if there is none. */
 export async function findAutomation({ pool }: Pick<Database, 'pool'>, id: string): Promise<Automation | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM automations WHERE id = ? AND deleted_at IS NULL`,
-    [id],
-  );
-  return rows[0] && read(rows[0]);
+  const [row] = await select(pool, `SELECT id, ${columns} FROM automations WHERE id = ? AND deleted_at IS NULL`, [id]);
+  return row && read(row);
 }
 
 /** Locks the automation: only one caller at a time may begin a run or move the schedule on. */
 export async function lockAutomation(tx: Transaction, id: string): Promise<Automation | undefined> {
   const [row] = await select<Record<string, unknown>>(
     tx,
-    `SELECT ${columns} FROM automations WHERE id = ? AND deleted_at IS NULL FOR UPDATE`,
+    `SELECT id, ${columns} FROM automations WHERE id = ? AND deleted_at IS NULL FOR UPDATE`,
     [id],
   );
   return row && read(row);
@@ -98,8 +91,8 @@ export async function pauseAutomation(
   { id, version }: Pick<Automation, 'id' | 'version'>,
   why: { code: string; detail: string },
 ): Promise<void> {
-  const pause = { pause_code: why.code, pause_detail: why.detail.slice(0, 500), paused_at: new Date() };
-  const row = { enabled: 0, next_run_at: null, version: version + 1, ...pause };
+  const pause = { pauseCode: why.code, pauseDetail: why.detail.slice(0, 500), pausedAt: new Date() };
+  const row = { enabled: 0, nextRunAt: null, version: version + 1, ...pause };
   await execute(tx, 'UPDATE automations SET ? WHERE id = ?', [row, id]);
 }
 
@@ -107,7 +100,7 @@ export type DueAutomation = Waiting & Pick<Automation, 'spaceId'>;
 
 const due = { table: 'automations', index: 'automations_due', where: 'next_run_at IS NOT NULL', time: 'next_run_at' };
 
-export const dueAutomations = waitingIn<DueAutomation>({ ...due, columns: ['space_id AS spaceId'] });
+export const dueAutomations = waitingIn<DueAutomation>({ ...due, columns: ['space_id'] });
 
 /** All automations that wait for a tick, page by page. Each should have a schedule in Temporal. */
 export async function* scheduledAutomations(database: Pick<Database, 'pool'>): AsyncGenerator<Automation[]> {
@@ -122,9 +115,9 @@ export function asScheduled({ id, spaceId, version, nextRunAt, schedule }: Autom
 }
 
 export function scheduleColumns(schedule: Schedule | null) {
-  if (schedule === null) return { cron: null, time_zone: null, run_at: null };
-  if ('at' in schedule) return { cron: null, time_zone: null, run_at: schedule.at };
-  return { cron: schedule.cron, time_zone: schedule.timeZone, run_at: null };
+  if (schedule === null) return { cron: null, timeZone: null, runAt: null };
+  if ('at' in schedule) return { cron: null, timeZone: null, runAt: schedule.at };
+  return { cron: schedule.cron, timeZone: schedule.timeZone, runAt: null };
 }
 
 interface Row {
@@ -161,7 +154,7 @@ function read(found: Record<string, unknown>): Automation {
 /** Moves every schedule on to its first tick after `now`, without runs for missed ticks. */
 export async function passMissedTicks(database: Database, now: Date): Promise<number> {
   const sql = 'SELECT id FROM automations WHERE next_run_at <= ?';
-  const [rows] = await database.pool.query<RowDataPacket[]>(sql, [now]);
+  const rows = await select(database.pool, sql, [now]);
   for (const { id } of rows) {
     await transaction(database, async (tx) => {
       const automation = await lockAutomation(tx, id);

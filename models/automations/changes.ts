@@ -76,9 +76,9 @@ export async function makeAutomationIn(
   const threadId = said.threadId ?? (await ownThread(tx, spaceId, actor.userId, said.name));
   const nextRunAt = nextRunOf(said, now);
   await insert(tx, 'automations', {
-    ...{ id, space_id: spaceId, user_id: actor.userId, made_by_turn_id: madeByTurnId, version: 1, failures: 0 },
+    ...{ id, spaceId, userId: actor.userId, madeByTurnId, version: 1, failures: 0 },
     ...columnsOf({ ...said, threadId }, authority),
-    ...{ next_run_at: nextRunAt, created_at: now, updated_at: now },
+    ...{ nextRunAt, createdAt: now, updatedAt: now },
   });
   await appendAudit(tx, spaceId, actor, 'automation.made', id);
   return { threadId, nextRunAt };
@@ -106,12 +106,12 @@ export async function changeAutomation(
     await execute(tx, 'UPDATE automations SET ? WHERE id = ?', [
       {
         ...columnsOf({ ...said, threadId }, authority),
-        ...(isAnew && { next_run_at: nextRunOf(said, now) }),
-        ...(!said.enabled && { next_run_at: null }),
+        ...(isAnew && { nextRunAt: nextRunOf(said, now) }),
+        ...(!said.enabled && { nextRunAt: null }),
         ...(said.enabled && !known.enabled && { failures: 0 }),
         // A person has dealt with the reason of the pause.
-        ...(change.enabled !== undefined && { pause_code: null, pause_detail: null, paused_at: null }),
-        ...{ version: known.version + 1, updated_at: now },
+        ...(change.enabled !== undefined && { pauseCode: null, pauseDetail: null, pausedAt: null }),
+        ...{ version: known.version + 1, updatedAt: now },
       },
       id,
     ]);
@@ -137,7 +137,7 @@ export async function deleteAutomationIn(
   { id, spaceId }: Pick<Automation, 'id' | 'spaceId'>,
   actor: OwnActor,
 ): Promise<void> {
-  const gone = { deleted_at: new Date(), enabled: 0, next_run_at: null, secret: null, old_secret: null };
+  const gone = { deletedAt: new Date(), enabled: 0, nextRunAt: null, secret: null, oldSecret: null };
   await execute(tx, 'UPDATE automations SET ? WHERE id = ?', [gone, id]);
   await appendAudit(tx, spaceId, actor, 'automation.deleted' satisfies AuditAction, id);
 }
@@ -159,9 +159,9 @@ function nextRunOf({ enabled, schedule }: Pick<AutomationFields, 'enabled' | 'sc
 function columnsOf(fields: AutomationFields, { scopes, apiKeyId }: Authority): Record<string, unknown> {
   const { name, prompt, threadId, modelId, effort, mode, files, schedule, overlap, enabled } = fields;
   return {
-    ...{ name, prompt, thread_id: threadId, model_id: modelId, effort, mode, files: JSON.stringify(files) },
+    ...{ name, prompt, threadId, modelId, effort, mode, files },
     ...scheduleColumns(schedule),
-    ...{ overlap, enabled, scopes: scopes === null ? null : JSON.stringify(scopes), api_key_id: apiKeyId },
+    ...{ overlap, enabled, scopes, apiKeyId },
   };
 }
 

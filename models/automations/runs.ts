@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { idBound, newId } from '../../base/ids.ts';
@@ -36,9 +35,9 @@ export interface AutomationRun {
   endedAt: Date | null;
 }
 
-const columns = `r.id, r.automation_id AS automationId, r.kind, r.scheduled_at AS scheduledAt, r.status,
-  COALESCE(r.code, t.error_code) AS code, COALESCE(r.detail, t.error_detail) AS detail, r.turn_id AS turnId, t.status AS turnStatus, r.cost_micro AS costMicro, r.created_at AS createdAt,
-  r.started_at AS startedAt, COALESCE(r.ended_at, t.ended_at) AS endedAt`;
+const columns = `r.id, r.automation_id, r.kind, r.scheduled_at, r.status, r.turn_id, t.status AS turnStatus, r.cost_micro,
+  COALESCE(r.code, t.error_code) AS code, COALESCE(r.detail, t.error_detail) AS detail, r.created_at, r.started_at,
+  COALESCE(r.ended_at, t.ended_at) AS endedAt`;
 const dayMs = 86_400_000;
 
 /** Newest first. */
@@ -53,10 +52,8 @@ export async function listRuns(
 }
 
 export async function getRun({ pool }: Pick<Database, 'pool'>, id: string): Promise<AutomationRun> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM automation_runs r LEFT JOIN turns t ON t.id = r.turn_id WHERE r.id = ?`,
-    [id],
-  );
+  const sql = `SELECT ${columns} FROM automation_runs r LEFT JOIN turns t ON t.id = r.turn_id WHERE r.id = ?`;
+  const rows = await select(pool, sql, [id]);
   if (rows[0] === undefined) throw notFound('run');
   return read(rows[0]);
 }
@@ -147,7 +144,7 @@ export type PendingRun = Waiting & { spaceId: string; automationId: string };
 export const pendingRuns = waitingIn<PendingRun>({
   table: 'automation_runs',
   index: 'automation_runs_sweep',
-  columns: ['space_id AS spaceId', 'automation_id AS automationId'],
+  columns: ['space_id', 'automation_id'],
   where: "status = 'pending'",
   time: 'created_at',
 });
@@ -158,14 +155,15 @@ const deletedAtOnce = 100;
  * Removes deleted automations with their runs, and old runs. Keeps runs of webhooks, since they make deliveries unique.
  */
 export async function purgeRuns(database: Pick<Database, 'pool'>, before: Date, onBatch: () => void): Promise<number> {
-  const [deleted] = await database.pool.query<RowDataPacket[]>(
+  const deleted = await select(
+    database.pool,
     `SELECT id FROM automations FORCE INDEX (automations_deleted) WHERE deleted_at IS NOT NULL LIMIT ${deletedAtOnce}`,
   );
   let removed = 0;
   for (const { id } of deleted) {
     const runs = 'DELETE FROM automation_runs WHERE automation_id = ? LIMIT ?';
     removed += await deleteInBatches(database, runs, [id], onBatch);
-    await database.pool.query('DELETE FROM automations WHERE id = ?', [id]);
+    await execute(database.pool, 'DELETE FROM automations WHERE id = ?', [id]);
   }
   for (const kind of ['schedule', 'manual'] satisfies RunKind[]) {
     const old =
@@ -208,10 +206,10 @@ async function addRun(
 ): Promise<void> {
   const now = new Date();
   await insert(tx, 'automation_runs', {
-    ...{ id: run.id, automation_id: automationId, space_id: spaceId, kind: run.kind, trigger_key: run.key },
-    ...{ scheduled_at: run.scheduledAt ?? null, payload: run.payload ?? null, created_at: now },
+    ...{ id: run.id, automationId, spaceId, kind: run.kind, triggerKey: run.key },
+    ...{ scheduledAt: run.scheduledAt ?? null, payload: run.payload ?? null, createdAt: now },
     status: run.skipped === undefined ? 'pending' : 'skipped',
-    ...(run.skipped !== undefined && { ...run.skipped, ended_at: now }),
+    ...(run.skipped !== undefined && { ...run.skipped, endedAt: now }),
   });
 }
 

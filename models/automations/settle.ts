@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
@@ -34,7 +33,7 @@ export async function settleRuns(database: Database, automationId: string): Prom
 export async function settleIn(tx: Transaction, automation: Automation): Promise<Settled> {
   const ended = await select<EndedRun>(
     tx,
-    `SELECT r.id, r.turn_id AS turnId, t.status, t.error_code AS code, t.error_detail AS detail, t.ended_at AS endedAt
+    `SELECT r.id, r.turn_id, t.status, t.error_code AS code, t.error_detail AS detail, t.ended_at
        FROM automation_runs r LEFT JOIN turns t ON t.id = r.turn_id
       WHERE r.automation_id = ? AND r.status = 'started' AND (t.terminal = 1 OR t.id IS NULL) ORDER BY r.id`,
     [automation.id],
@@ -45,7 +44,7 @@ export async function settleIn(tx: Transaction, automation: Automation): Promise
     const micro = run.turnId === null ? 0 : await costOfTurn(tx, run.turnId);
     // The turn's row was deleted with its thread.
     const status = run.status ?? 'stopped';
-    const row = { status, code: run.code, detail: run.detail, cost_micro: micro, ended_at: run.endedAt ?? new Date() };
+    const row = { status, code: run.code, detail: run.detail, costMicro: micro, endedAt: run.endedAt ?? new Date() };
     await execute(tx, 'UPDATE automation_runs SET ? WHERE id = ?', [row, run.id]);
     cost += micro;
     if (status === 'completed') failures = 0;
@@ -99,10 +98,9 @@ const settledAtOnce = 500;
 
 /** Automations with a run to settle. */
 export async function automationsToSettle({ pool }: Pick<Database, 'pool'>): Promise<string[]> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT DISTINCT r.automation_id AS id FROM automation_runs r FORCE INDEX (automation_runs_sweep)
+  const sql = `SELECT DISTINCT r.automation_id AS id FROM automation_runs r FORCE INDEX (automation_runs_sweep)
        LEFT JOIN turns t ON t.id = r.turn_id
-      WHERE r.status = 'started' AND (t.terminal = 1 OR t.id IS NULL) LIMIT ${settledAtOnce}`,
-  );
+      WHERE r.status = 'started' AND (t.terminal = 1 OR t.id IS NULL) LIMIT ${settledAtOnce}`;
+  const rows = await select(pool, sql);
   return rows.map(({ id }) => id as string);
 }

@@ -29,11 +29,11 @@ export interface StartedRun {
 export type RunMessage = Pick<SendIntent, 'modelId' | 'effort'> & { files: StoredPart[] };
 
 export async function findStarting(database: Database, runId: string): Promise<Starting | undefined> {
-  const [rows] = await database.pool.query(
-    'SELECT automation_id AS automationId, COALESCE(CHAR_LENGTH(payload), 0) AS payloadLength FROM automation_runs WHERE id = ?',
+  const [run] = await select<{ automationId: string; payloadLength: number }>(
+    database.pool,
+    'SELECT automation_id, COALESCE(CHAR_LENGTH(payload), 0) AS payloadLength FROM automation_runs WHERE id = ?',
     [runId],
   );
-  const [run] = rows as { automationId: string; payloadLength: number }[];
   const automation = run && (await findAutomation(database, run.automationId));
   return run && automation && { automation, payloadLength: run.payloadLength };
 }
@@ -71,7 +71,7 @@ export async function startRun(
       return {};
     }
     const accepted = await acceptMessageIn(tx, await intentOf(tx, automation, run, message, before), admit);
-    const row = { status: 'started', turn_id: accepted.turn.id, payload: null, started_at: new Date() };
+    const row = { status: 'started', turnId: accepted.turn.id, payload: null, startedAt: new Date() };
     await execute(tx, 'UPDATE automation_runs SET ? WHERE id = ?', [row, runId]);
     await execute(tx, 'UPDATE automations SET last_run_at = ? WHERE id = ?', [new Date(), automationId]);
     const { turn, interrupted } = accepted;
@@ -100,7 +100,7 @@ export async function refuseRun(
       await skip(tx, runId, why);
       return already;
     }
-    const row = { status: 'failed', code, detail: detail.slice(0, 500), payload: null, ended_at: new Date() };
+    const row = { status: 'failed', code, detail: detail.slice(0, 500), payload: null, endedAt: new Date() };
     await execute(tx, 'UPDATE automation_runs SET ? WHERE id = ?', [row, runId]);
     if (!automation.enabled) return already;
     if (outcome === 'fails') {
@@ -121,7 +121,7 @@ async function lockRun(
   const automation = await lockAutomation(tx, automationId);
   const [run] = await select<LockedRun>(
     tx,
-    'SELECT kind, status, turn_id AS turnId, payload FROM automation_runs WHERE id = ? FOR UPDATE',
+    'SELECT kind, status, turn_id, payload FROM automation_runs WHERE id = ? FOR UPDATE',
     [runId],
   );
   return automation && run && { automation, run };
@@ -133,13 +133,13 @@ async function turnOf(tx: Transaction, { turnId }: LockedRun): Promise<StartedRu
 }
 
 async function skip(tx: Transaction, runId: string, { code, detail }: { code: string; detail: string }): Promise<void> {
-  const row = { status: 'skipped', code, detail, payload: null, ended_at: new Date() };
+  const row = { status: 'skipped', code, detail, payload: null, endedAt: new Date() };
   await execute(tx, 'UPDATE automation_runs SET ? WHERE id = ?', [row, runId]);
 }
 
 /** Turns of earlier runs that have not ended. */
 async function openTurns(tx: Transaction, automationId: string): Promise<string[]> {
-  const sql = "SELECT turn_id AS turnId FROM automation_runs WHERE automation_id = ? AND status = 'started'";
+  const sql = "SELECT turn_id FROM automation_runs WHERE automation_id = ? AND status = 'started'";
   return (await select<{ turnId: string }>(tx, sql, [automationId])).map(({ turnId }) => turnId);
 }
 

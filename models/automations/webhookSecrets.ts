@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import { notFound } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { appendAudit } from '../audit/audit.ts';
@@ -14,7 +13,7 @@ import {
 } from '../webhooks/secrets.ts';
 import { lockOwn, type OwnActor } from './changes.ts';
 
-const secretColumns = 'secret_id AS secretId, secret, old_secret_until AS oldUntil FROM automations';
+const secretColumns = 'secret_id, secret, old_secret_until AS oldUntil FROM automations';
 
 interface Of {
   spaceId: string;
@@ -40,23 +39,23 @@ export function createAutomationSecrets(database: Database, envelope: Envelope) 
 
     /** The secret with this id, as long as it is the present one. Throws 409 `SECRET_RENEWED`. */
     async shown({ spaceId, id }: Of, secretId: string): Promise<{ secret: string; previousUntil: Date | null }> {
-      const [rows] = await database.pool.query<RowDataPacket[]>(`SELECT ${secretColumns} WHERE id = ?`, [id]);
-      return shownSecret(envelope, { spaceId, context: sealedContext(id) }, rows[0] as SecretRow | undefined, secretId);
+      const rows = await select<SecretRow>(database.pool, `SELECT ${secretColumns} WHERE id = ?`, [id]);
+      return shownSecret(envelope, { spaceId, context: sealedContext(id) }, rows[0], secretId);
     },
 
     /** The secrets that are valid now. Empty if none was ever made. Throws 404. */
     async of(id: string): Promise<string[]> {
-      const [rows] = await database.pool.query<RowDataPacket[]>(
-        `SELECT space_id AS spaceId, secret, old_secret AS oldSecret, old_secret_until AS oldUntil FROM automations
-          WHERE id = ? AND deleted_at IS NULL`,
-        [id],
-      );
-      const [row] = rows as {
+      const [row] = await select<{
         spaceId: string;
         secret: Buffer | null;
         oldSecret: Buffer | null;
         oldUntil: Date | null;
-      }[];
+      }>(
+        database.pool,
+        `SELECT space_id, secret, old_secret, old_secret_until AS oldUntil FROM automations
+          WHERE id = ? AND deleted_at IS NULL`,
+        [id],
+      );
       if (row === undefined) throw notFound('automation');
       return openWebhookSecrets(envelope, { spaceId: row.spaceId, context: sealedContext(id) }, row);
     },

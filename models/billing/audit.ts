@@ -1,5 +1,6 @@
 import type { PoolConnection } from 'mysql2/promise';
 import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { keptDays } from './caps.ts';
 import { accounts, sources, uses } from './ledger.ts';
 
@@ -93,11 +94,11 @@ export async function audit(database: Database): Promise<Audit> {
 }
 
 async function auditOver(connection: PoolConnection): Promise<Audit> {
-  const query = async <Row>(sql: string) => (await connection.query(sql))[0] as Row[];
+  const query = <Row>(sql: string) => select<Row>(connection, sql);
   const count = async (table: string) => (await query<{ n: number }>(`SELECT COUNT(*) AS n FROM ${table}`))[0]?.n ?? 0;
   try {
-    await connection.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ');
-    await connection.query('START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY');
+    await execute(connection, 'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ');
+    await execute(connection, 'START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY');
     const differences: Difference[] = [];
     for (const [check, sql] of Object.entries(checks)) {
       const rows = await query<{ subject: string; detail: string }>(`${sql} LIMIT ${most}`);
@@ -108,10 +109,10 @@ async function auditOver(connection: PoolConnection): Promise<Audit> {
       transactions: await count('ledger_transactions'),
       entries: await count('ledger_entries'),
       differences,
-      findings: await query(`SELECT subject_id AS subjectId, finding FROM payment_findings LIMIT ${most}`),
+      findings: await query(`SELECT subject_id, finding FROM payment_findings LIMIT ${most}`),
       unsettledEvents: await count("payment_events WHERE status = 'received'"),
     };
   } finally {
-    await connection.query('ROLLBACK').catch(() => undefined);
+    await execute(connection, 'ROLLBACK').catch(() => undefined);
   }
 }

@@ -17,15 +17,13 @@ const chargeHours = 24;
 
 /** Spaces whose credits are below their threshold and that may charge for more. */
 export async function spacesToTopUp(database: Database, after: string, limit: number): Promise<string[]> {
-  const [rows] = await database.pool.query(
-    `SELECT s.space_id AS spaceId FROM billing_settings s
+  const sql = `SELECT s.space_id FROM billing_settings s
        JOIN billing_balances b ON b.space_id = s.space_id JOIN spaces ON spaces.id = s.space_id
       WHERE s.auto_enabled = 1 AND s.auto_failed_at IS NULL AND s.customer_id IS NOT NULL
         AND b.available < s.auto_threshold AND spaces.deleted_at IS NULL AND s.space_id > ?
-      ORDER BY s.space_id LIMIT ?`,
-    [after, limit],
-  );
-  return (rows as { spaceId: string }[]).map(({ spaceId }) => spaceId);
+      ORDER BY s.space_id LIMIT ?`;
+  const rows = await select<{ spaceId: string }>(database.pool, sql, [after, limit]);
+  return rows.map(({ spaceId }) => spaceId);
 }
 
 /** Writes the intent to charge for more credits. Undefined if a charge is running or the monthly limit is reached. */
@@ -38,7 +36,7 @@ export async function beginAutoTopUp(
     await lockSettings(tx, spaceId);
     const [due] = await select<Due>(
       tx,
-      `SELECT s.space_id AS spaceId, s.auto_user_id AS userId, s.auto_amount_minor AS amountMinor,
+      `SELECT s.space_id, s.auto_user_id AS userId, s.auto_amount_minor AS amountMinor,
               s.auto_monthly_limit_minor AS monthlyLimitMinor
          FROM billing_settings s JOIN billing_balances b ON b.space_id = s.space_id
         WHERE s.space_id = ? AND s.auto_enabled = 1 AND s.auto_failed_at IS NULL AND b.available < s.auto_threshold`,
@@ -95,5 +93,5 @@ export async function refuseAutoTopUp(tx: Transaction, checkout: Pick<Checkout, 
  */
 export async function stopAutoTopUps({ pool }: Pick<Database, 'pool'>): Promise<void> {
   const sql = 'UPDATE billing_settings SET auto_failed_at = ? WHERE auto_enabled = 1 AND auto_failed_at IS NULL';
-  await pool.query(sql, [new Date()]);
+  await execute(pool, sql, [new Date()]);
 }

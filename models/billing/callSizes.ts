@@ -31,7 +31,7 @@ export async function sizeOfCalls(
 ): Promise<CallSize | undefined> {
   const [size] = await select<CallSize>(
     tx,
-    `SELECT base_tokens AS baseTokens, output_micro AS outputMicro FROM billing_call_sizes
+    `SELECT base_tokens, output_micro FROM billing_call_sizes
       WHERE space_id IN (?) AND model_id = ? AND kind = ? ORDER BY space_id DESC LIMIT 1`,
     [[spaceId, anySpace], modelId, kind],
   );

@@ -56,7 +56,7 @@ export async function roomUnderCaps(
     const day = today();
     const sums = await select<{ userId: string; micro: number }>(
       tx,
-      'SELECT user_id AS userId, micro FROM billing_day_use WHERE space_id = ? AND day = ? AND user_id IN (?)',
+      'SELECT user_id, micro FROM billing_day_use WHERE space_id = ? AND day = ? AND user_id IN (?)',
       [spaceId, day, [everybody, userId]],
     );
     const usedBy = (who: string) =>

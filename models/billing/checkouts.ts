@@ -39,15 +39,16 @@ export interface Checkout {
   endedAt: Date | null;
 }
 
-const fields = `id, kind, space_id AS spaceId, user_id AS userId, status, amount_minor AS amountMinor, currency,
-  micro_credits AS microCredits, provider, session_id AS sessionId, payment_id AS paymentId, url, return_url AS returnUrl,
-  operation_id AS operationId, created_at AS createdAt, expires_at AS expiresAt, ended_at AS endedAt`;
+const fields = `id, kind, space_id, user_id, status, amount_minor, currency, micro_credits, provider, session_id,
+  payment_id, url, return_url, operation_id, created_at, expires_at, ended_at`;
 
 type By = 'id' | 'session_id' | 'payment_id';
 
 export async function findCheckout(database: Database, by: By, value: string): Promise<Checkout | undefined> {
-  const [rows] = await database.pool.query(`SELECT ${fields} FROM billing_checkouts WHERE ${by} = ?`, [value]);
-  return (rows as Checkout[])[0];
+  const [row] = await select<Checkout>(database.pool, `SELECT ${fields} FROM billing_checkouts WHERE ${by} = ?`, [
+    value,
+  ]);
+  return row;
 }
 
 /** Running operations whose purchase is over. */
@@ -79,17 +80,17 @@ export async function insertCheckout(
   await insert(tx, 'billing_checkouts', {
     id: checkout.id,
     kind: checkout.kind,
-    space_id: checkout.spaceId,
-    user_id: checkout.userId,
+    spaceId: checkout.spaceId,
+    userId: checkout.userId,
     status: 'creating',
-    amount_minor: checkout.amountMinor,
+    amountMinor: checkout.amountMinor,
     currency: checkout.currency,
-    micro_credits: checkout.microCredits,
+    microCredits: checkout.microCredits,
     provider: checkout.provider,
-    operation_id: checkout.operationId,
-    return_url: checkout.returnUrl ?? null,
-    created_at: checkout.createdAt,
-    expires_at: checkout.expiresAt,
+    operationId: checkout.operationId,
+    returnUrl: checkout.returnUrl ?? null,
+    createdAt: checkout.createdAt,
+    expiresAt: checkout.expiresAt,
   });
 }
 
@@ -133,9 +134,9 @@ export async function creditCheckout(
   await execute(tx, 'UPDATE billing_checkouts SET ? WHERE id = ?', [
     {
       status: 'paid',
-      session_id: known.sessionId,
-      payment_id: known.paymentId,
-      ended_at: checkout.endedAt ?? new Date(),
+      sessionId: known.sessionId,
+      paymentId: known.paymentId,
+      endedAt: checkout.endedAt ?? new Date(),
     },
     id,
   ]);

@@ -1,6 +1,6 @@
-import type { RowDataPacket } from 'mysql2';
 import { idBound } from '../../base/ids.ts';
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 
 /** The costs of a turn's steps, in micro-credits by step. Steps that have not ended are missing. */
 export async function costsOfCalls(
@@ -10,11 +10,9 @@ export async function costsOfCalls(
 ): Promise<Map<number, number>> {
   if (steps.length === 0) return new Map();
   const stepOf = new Map(steps.map((step) => [`call:${turnId}:${step}`, step]));
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT t.source_id AS sourceId, e.amount FROM ledger_transactions t
-      JOIN ledger_entries e ON e.transaction_id = t.id AND e.account = 'spent' WHERE t.source_id IN (?)`,
-    [[...stepOf.keys()]],
-  );
+  const sql = `SELECT t.source_id, e.amount FROM ledger_transactions t
+      JOIN ledger_entries e ON e.transaction_id = t.id AND e.account = 'spent' WHERE t.source_id IN (?)`;
+  const rows = await select(pool, sql, [[...stepOf.keys()]]);
   return new Map(rows.map(({ sourceId, amount }) => [stepOf.get(String(sourceId)) ?? -1, Number(amount)]));
 }
 
@@ -23,7 +21,8 @@ export async function costOfComputer(
   { pool }: Pick<Database, 'pool'>,
   { spaceId, computerId, from, to }: { spaceId: string; computerId: string; from: Date; to: Date },
 ): Promise<number> {
-  const [rows] = await pool.query<RowDataPacket[]>(
+  const rows = await select(
+    pool,
     `SELECT SUM(e.amount) AS micro FROM ledger_entries e
       JOIN ledger_transactions t ON t.id = e.transaction_id AND t.kind = 'computer' AND t.detail = ?
       WHERE e.space_id = ? AND e.transaction_id >= ? AND e.transaction_id < ? AND e.account = 'spent'`,

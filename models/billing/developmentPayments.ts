@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 
 /** A payment of the development provider: the data that a real provider would keep. */
 export interface DevelopmentPayment {
@@ -17,17 +18,17 @@ export interface DevelopmentPayment {
   expiresAt: Date;
 }
 
-const fields = `session_id AS sessionId, payment_id AS paymentId, checkout_id AS checkoutId, space_id AS spaceId,
-  amount_minor AS amountMinor, currency, status, payment_status AS paymentStatus, success_url AS successUrl,
-  cancel_url AS cancelUrl, created_at AS createdAt, expires_at AS expiresAt`;
+const fields = `session_id, payment_id, checkout_id, space_id, amount_minor, currency, status, payment_status,
+  success_url, cancel_url, created_at, expires_at`;
 
 type New = Omit<DevelopmentPayment, 'sessionId' | 'paymentId' | 'status' | 'paymentStatus' | 'createdAt'>;
 
 /** Stores the development provider's payments in this database. */
 export function createDevelopmentPayments(database: Database) {
   async function find(by: 'session_id' | 'payment_id' | 'checkout_id', value: string) {
-    const [rows] = await database.pool.query(`SELECT ${fields} FROM development_payments WHERE ${by} = ?`, [value]);
-    return (rows as DevelopmentPayment[]).map(read)[0];
+    const sql = `SELECT ${fields} FROM development_payments WHERE ${by} = ?`;
+    const rows = await select<DevelopmentPayment>(database.pool, sql, [value]);
+    return rows.map(read)[0];
   }
 
   return {
@@ -36,7 +37,8 @@ export function createDevelopmentPayments(database: Database) {
     /** Makes one payment for each checkout, even if it is called repeatedly. */
     async make(fresh: New): Promise<DevelopmentPayment> {
       const random = () => randomBytes(12).toString('hex');
-      await database.pool.query(
+      await execute(
+        database.pool,
         `INSERT IGNORE INTO development_payments (session_id, payment_id, checkout_id, space_id, amount_minor, currency,
            status, payment_status, success_url, cancel_url, created_at, expires_at) VALUES (?)`,
         [
@@ -63,28 +65,31 @@ export function createDevelopmentPayments(database: Database) {
 
     /** Moves an open payment to its end. False if it was no longer open. */
     async finish(sessionId: string, end: Pick<DevelopmentPayment, 'status' | 'paymentStatus'>): Promise<boolean> {
-      const [result] = await database.pool.query(
+      const { affectedRows } = await execute(
+        database.pool,
         `UPDATE development_payments SET status = ?, payment_status = ?
           WHERE session_id = ? AND status = 'open' AND expires_at > ?`,
         [end.status, end.paymentStatus, sessionId, new Date()],
       );
-      return (result as { affectedRows: number }).affectedRows === 1;
+      return affectedRows === 1;
     },
 
     async since(after: Date): Promise<DevelopmentPayment[]> {
-      const [rows] = await database.pool.query(
+      const rows = await select<DevelopmentPayment>(
+        database.pool,
         // Without the hint the server may sort the whole table if most payments are recent.
         `SELECT ${fields} FROM development_payments FORCE INDEX (development_payments_created)
           WHERE created_at >= ? ORDER BY created_at LIMIT 10000`,
         [after],
       );
-      return (rows as DevelopmentPayment[]).map(read);
+      return rows.map(read);
     },
 
     /** The secret that signs notifications. All processes of the installation share it. */
     async webhookSecret(): Promise<string> {
-      const [rows] = await database.pool.query("SELECT value FROM billing_state WHERE name = 'developmentSecret'");
-      return `whsec_${(rows as { value: string }[])[0]?.value ?? ''}`;
+      const sql = "SELECT value FROM billing_state WHERE name = 'developmentSecret'";
+      const rows = await select<{ value: string }>(database.pool, sql);
+      return `whsec_${rows[0]?.value ?? ''}`;
     },
   };
 }

@@ -30,13 +30,13 @@ export interface NewGrant {
 export async function addGrant(tx: Transaction, balances: Balances, grant: NewGrant): Promise<void> {
   await insert(tx, 'billing_grants', {
     id: newId('grant'),
-    space_id: balances.spaceId,
-    source_id: grant.sourceId,
+    spaceId: balances.spaceId,
+    sourceId: grant.sourceId,
     priority: grant.priority,
     amount: grant.micro,
     remaining: grant.micro,
-    expires_at: grant.expiresAt ?? null,
-    created_at: new Date(),
+    expiresAt: grant.expiresAt ?? null,
+    createdAt: new Date(),
   });
 }
 
@@ -48,7 +48,7 @@ export async function burn(tx: Transaction, balances: Balances, micro: number, f
   if (micro === 0) return [];
   const grants = await select<Grant & { sourceId: string }>(
     tx,
-    `SELECT id, remaining, source_id AS sourceId FROM billing_grants WHERE space_id = ? AND remaining > 0 ${burnOrder}`,
+    `SELECT id, remaining, source_id FROM billing_grants WHERE space_id = ? AND remaining > 0 ${burnOrder}`,
     [balances.spaceId],
   );
   if (firstOf !== undefined) grants.sort((a, b) => Number(b.sourceId === firstOf) - Number(a.sourceId === firstOf));

@@ -53,8 +53,7 @@ export interface Reserved {
   boundBy?: 'credits' | 'cap';
 }
 
-const fields = `id, space_id AS spaceId, user_id AS userId, turn_id AS turnId, model_id AS modelId, amount, held, parts,
-  input_tokens AS inputTokens, revision, status,
+const fields = `id, space_id, user_id, turn_id, model_id, amount, held, parts, input_tokens, revision, status,
   DATE_FORMAT(day, '%Y-%m-%d') AS day`;
 
 export async function findHold(tx: Transaction, id: string): Promise<Hold | undefined> {
@@ -90,19 +89,19 @@ export async function reserve(tx: Transaction, request: HoldRequest): Promise<Re
   const revision = (known?.revision ?? 0) + 1;
   const parts = await shift(tx, balances, before, held, request, revision);
   const row = {
-    space_id: request.spaceId,
-    user_id: request.userId,
-    turn_id: request.turnId,
-    model_id: request.modelId,
+    spaceId: request.spaceId,
+    userId: request.userId,
+    turnId: request.turnId,
+    modelId: request.modelId,
     amount,
     held,
-    parts: JSON.stringify(parts),
-    input_tokens: request.inputTokens,
+    parts,
+    inputTokens: request.inputTokens,
     revision,
     status: 'open',
     day: today(),
   };
-  if (known === undefined) await insert(tx, 'billing_holds', { id: request.id, ...row, created_at: new Date() });
+  if (known === undefined) await insert(tx, 'billing_holds', { id: request.id, ...row, createdAt: new Date() });
   else await execute(tx, 'UPDATE billing_holds SET ? WHERE id = ?', [row, request.id]);
   const { day } = row;
   const isOfDay = counted?.day === day;
@@ -176,18 +175,18 @@ export async function settle(tx: Transaction, settlement: Settlement): Promise<v
   }
   const day = known?.day ?? today();
   await countUse(tx, { spaceId, userId: known?.userId ?? userId }, { day, micro: cost - (hold?.amount ?? 0) });
-  const end = { status: 'settled', cost, held: 0, parts: '[]', ended_at: new Date() };
+  const end = { status: 'settled', cost, held: 0, parts: '[]', endedAt: new Date() };
   if (known !== undefined) await execute(tx, 'UPDATE billing_holds SET ? WHERE id = ?', [end, id]);
   else {
     const row = {
-      space_id: spaceId,
-      user_id: userId,
-      turn_id: turnId,
-      model_id: modelId,
+      spaceId,
+      userId,
+      turnId,
+      modelId,
       amount: cost,
-      input_tokens: 0,
+      inputTokens: 0,
     };
-    await insert(tx, 'billing_holds', { id, ...row, revision: 1, day, created_at: new Date(), ...end });
+    await insert(tx, 'billing_holds', { id, ...row, revision: 1, day, createdAt: new Date(), ...end });
   }
 }
 
@@ -215,7 +214,7 @@ export async function release(tx: Transaction, spaceId: string, id: string): Pro
   }
   await countUse(tx, hold, { day: hold.day, micro: -hold.amount });
   await execute(tx, 'UPDATE billing_holds SET ? WHERE id = ?', [
-    { status: 'released', held: 0, cost: 0, parts: '[]', revision, ended_at: new Date() },
+    { status: 'released', held: 0, cost: 0, parts: '[]', revision, endedAt: new Date() },
     id,
   ]);
   return true;

@@ -64,9 +64,7 @@ const columns = accounts.join(', ');
 /** Locks a space's accounts until the transaction ends. Opens them if they do not exist. */
 export async function lockBalances(tx: Transaction, spaceId: string): Promise<Balances> {
   const read = () =>
-    select<Balances>(tx, `SELECT space_id AS spaceId, ${columns} FROM billing_balances WHERE space_id = ? FOR UPDATE`, [
-      spaceId,
-    ]);
+    select<Balances>(tx, `SELECT space_id, ${columns} FROM billing_balances WHERE space_id = ? FOR UPDATE`, [spaceId]);
   const [known] = await read();
   if (known !== undefined) return known;
   await execute(tx, 'INSERT IGNORE INTO billing_balances (space_id, opened_at) VALUES (?, ?)', [spaceId, new Date()]);

@@ -1,6 +1,6 @@
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
-import { execute } from '../database/sql.ts';
+import { execute, select } from '../database/sql.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
 /** A notification of the payment provider, stored forever. */
@@ -18,18 +18,19 @@ export async function keepEvent(
   database: Database,
   event: Pick<PaymentEventRow, 'id' | 'provider' | 'type' | 'payload'>,
 ): Promise<boolean> {
-  const [result] = await database.pool.query(
+  const { affectedRows } = await execute(
+    database.pool,
     `INSERT IGNORE INTO payment_events (id, provider, type, payload, status, received_at) VALUES (?)`,
     [[event.id, event.provider, event.type.slice(0, 100), event.payload, 'received', new Date()]],
   );
-  return (result as { affectedRows: number }).affectedRows === 1;
+  return affectedRows === 1;
 }
 
 const fields = 'id, provider, type, payload, status, outcome';
 
 export async function findEvent(database: Database, id: string): Promise<PaymentEventRow | undefined> {
-  const [rows] = await database.pool.query(`SELECT ${fields} FROM payment_events WHERE id = ?`, [id]);
-  return (rows as PaymentEventRow[])[0];
+  const [row] = await select<PaymentEventRow>(database.pool, `SELECT ${fields} FROM payment_events WHERE id = ?`, [id]);
+  return row;
 }
 
 /** Marks a notification as settled, in the transaction that applied it. False if it was settled before. */
@@ -65,9 +66,7 @@ export type Finding =
 
 /** Records a finding for the operator, once for each subject: a session, a charge, or an event that names neither. */
 export async function noteFinding(database: Database, subjectId: string, finding: Finding): Promise<boolean> {
-  const [result] = await database.pool.query(
-    'INSERT IGNORE INTO payment_findings (subject_id, finding, found_at) VALUES (?)',
-    [[subjectId, finding, new Date()]],
-  );
-  return (result as { affectedRows: number }).affectedRows === 1;
+  const sql = 'INSERT IGNORE INTO payment_findings (subject_id, finding, found_at) VALUES (?)';
+  const { affectedRows } = await execute(database.pool, sql, [[subjectId, finding, new Date()]]);
+  return affectedRows === 1;
 }

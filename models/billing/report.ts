@@ -1,5 +1,6 @@
 import type { Database } from '../database/database.ts';
 import { behindSql, type Order } from '../database/pages.ts';
+import { select } from '../database/sql.ts';
 import { type Account, accounts, type Balances, type TransactionKind } from './ledger.ts';
 
 /** A transaction of a space's ledger. Its lines are changes of balances. */
@@ -18,11 +19,9 @@ const nothing = Object.fromEntries(accounts.map((account) => [account, 0])) as R
 
 /** A space's present balances. Zeros before its first credit. */
 export async function readBalances(database: Database, spaceId: string): Promise<Balances & { lowSince: Date | null }> {
-  const [rows] = await database.pool.query(
-    `SELECT space_id AS spaceId, ${accounts.join(', ')}, low_since AS lowSince FROM billing_balances WHERE space_id = ?`,
-    [spaceId],
-  );
-  return (rows as (Balances & { lowSince: Date | null })[])[0] ?? { spaceId, ...nothing, lowSince: null };
+  const sql = `SELECT space_id, ${accounts.join(', ')}, low_since FROM billing_balances WHERE space_id = ?`;
+  const rows = await select<Balances & { lowSince: Date | null }>(database.pool, sql, [spaceId]);
+  return rows[0] ?? { spaceId, ...nothing, lowSince: null };
 }
 
 interface LedgerPage {
@@ -36,18 +35,17 @@ interface LedgerPage {
 export async function readLedger(database: Database, spaceId: string, page: LedgerPage): Promise<LedgerRecord[]> {
   const wanted = await transactionsOf(database, spaceId, page);
   if (wanted.length === 0) return [];
-  const [heads] = await database.pool.query(
-    `SELECT id, source_id AS sourceId, kind, user_id AS userId, turn_id AS turnId, detail, created_at AS createdAt
-       FROM ledger_transactions WHERE id IN (?) ORDER BY id ${page.order === 'asc' ? 'ASC' : 'DESC'}`,
-    [wanted],
-  );
-  const [lines] = await database.pool.query(
-    `SELECT transaction_id AS id, account, amount, balance_after AS balanceAfter FROM ledger_entries
+  const sql = `SELECT id, source_id, kind, user_id, turn_id, detail, created_at
+       FROM ledger_transactions WHERE id IN (?) ORDER BY id ${page.order === 'asc' ? 'ASC' : 'DESC'}`;
+  const heads = await select<LedgerRecord>(database.pool, sql, [wanted]);
+  const lines = await select<LedgerRecord['lines'][number] & { id: string }>(
+    database.pool,
+    `SELECT transaction_id AS id, account, amount, balance_after FROM ledger_entries
       WHERE transaction_id IN (?) AND space_id = ? ORDER BY position`,
     [wanted, spaceId],
   );
-  const byTransaction = Map.groupBy(lines as (LedgerRecord['lines'][number] & { id: string })[], ({ id }) => id);
-  return (heads as LedgerRecord[]).map((head) => ({
+  const byTransaction = Map.groupBy(lines, ({ id }) => id);
+  return heads.map((head) => ({
     ...head,
     lines: (byTransaction.get(head.id) ?? []).map(({ account, amount, balanceAfter }) => ({
       account,
@@ -70,12 +68,12 @@ async function transactionsOf(
   for (let last = behind; ; ) {
     const count = (limit - found.size) * entriesOfTransaction + 1;
     const next = behindSql(order, last === undefined ? undefined : [['transaction_id', last]]);
-    const [rows] = await pool.query(
+    const entries = await select<{ id: string }>(
+      pool,
       `SELECT transaction_id AS id FROM ledger_entries FORCE INDEX (ledger_entries_space)
         WHERE space_id = ? ${next.sql} ORDER BY transaction_id ${order} LIMIT ?`,
       [spaceId, ...next.values, count],
     );
-    const entries = rows as { id: string }[];
     for (const { id } of entries) if (found.size < limit) found.add(id);
     if (found.size === limit || entries.length < count) return [...found];
     last = entries.at(-1)?.id;

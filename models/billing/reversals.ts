@@ -44,7 +44,7 @@ export async function reverse(tx: Transaction, payment: ReversedPayment, reversa
 async function readReversals(tx: Transaction, paymentSourceId: string, sourceId: string) {
   const rows = await select<{ sourceId: string; micro: number; returned: number }>(
     tx,
-    'SELECT source_id AS sourceId, amount AS micro, returned FROM billing_reversals WHERE payment_source_id = ?',
+    'SELECT source_id, amount AS micro, returned FROM billing_reversals WHERE payment_source_id = ?',
     [paymentSourceId],
   );
   const own = rows.find((row) => row.sourceId === sourceId);

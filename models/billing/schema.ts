@@ -1,4 +1,5 @@
 import type { AreaSchema } from '../database/areaSchema.ts';
+import { execute } from '../database/sql.ts';
 import { initialTables } from '../migrations/migration.ts';
 
 const books = 'Books are kept, whatever becomes of a space: what was paid, spent and given back must stay explainable.';
@@ -230,6 +231,6 @@ export const billingSchema: AreaSchema = {
     billing_state: 'It is the installation’s.',
   },
   async finish(database, spaceId) {
-    await database.pool.query('UPDATE billing_settings SET auto_enabled = 0 WHERE space_id = ?', [spaceId]);
+    await execute(database.pool, 'UPDATE billing_settings SET auto_enabled = 0 WHERE space_id = ?', [spaceId]);
   },
 };

@@ -1,6 +1,6 @@
 import { type Actor, type AuditAction, appendAudit, operator } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { execute } from '../database/sql.ts';
+import { execute, select } from '../database/sql.ts';
 import type { Caps } from './caps.ts';
 import { lockSettings } from './setup.ts';
 
@@ -32,14 +32,11 @@ interface Row {
 }
 
 export async function readSettings(database: Database, spaceId: string): Promise<BillingSettings> {
-  const [rows] = await database.pool.query(
-    `SELECT cap_per_turn AS perTurn, cap_per_day AS perDay, cap_per_member_per_day AS perMemberPerDay,
+  const sql = `SELECT cap_per_turn AS perTurn, cap_per_day AS perDay, cap_per_member_per_day AS perMemberPerDay,
             auto_enabled AS enabled, auto_threshold AS threshold, auto_amount_minor AS amountMinor,
             auto_monthly_limit_minor AS monthlyLimitMinor, auto_failed_at AS failedAt
-       FROM billing_settings WHERE space_id = ?`,
-    [spaceId],
-  );
-  const row = (rows as Row[])[0];
+       FROM billing_settings WHERE space_id = ?`;
+  const [row] = await select<Row>(database.pool, sql, [spaceId]);
   return {
     caps: {
       perTurn: row?.perTurn ?? null,
@@ -63,9 +60,9 @@ export async function saveCaps(
   actor: Actor = operator,
 ): Promise<void> {
   await save(database, spaceId, actor, 'spending-caps.changed', {
-    cap_per_turn: caps.perTurn,
-    cap_per_day: caps.perDay,
-    cap_per_member_per_day: caps.perMemberPerDay,
+    capPerTurn: caps.perTurn,
+    capPerDay: caps.perDay,
+    capPerMemberPerDay: caps.perMemberPerDay,
   });
 }
 
@@ -76,12 +73,12 @@ export async function saveAutoTopUp(
   auto: Omit<AutoTopUp, 'failedAt'>,
 ): Promise<void> {
   await save(database, spaceId, actor, 'auto-top-up.changed', {
-    auto_enabled: Number(auto.enabled),
-    auto_threshold: auto.threshold,
-    auto_amount_minor: auto.amountMinor,
-    auto_monthly_limit_minor: auto.monthlyLimitMinor,
-    auto_user_id: actor.userId,
-    auto_failed_at: null,
+    autoEnabled: Number(auto.enabled),
+    autoThreshold: auto.threshold,
+    autoAmountMinor: auto.amountMinor,
+    autoMonthlyLimitMinor: auto.monthlyLimitMinor,
+    autoUserId: actor.userId,
+    autoFailedAt: null,
   });
 }
 

@@ -24,12 +24,13 @@ export interface SetupRow {
   operationId: string | null;
 }
 
-const fields = `status, customer_id AS customerId, initial_credits AS initialCredits, set_up_by AS setUpBy,
-  operation_id AS operationId`;
+const fields = 'status, customer_id, initial_credits, set_up_by, operation_id';
 
 export async function findSetup(database: Database, spaceId: string): Promise<SetupRow | undefined> {
-  const [rows] = await database.pool.query(`SELECT ${fields} FROM billing_settings WHERE space_id = ?`, [spaceId]);
-  return (rows as SetupRow[])[0];
+  const [row] = await select<SetupRow>(database.pool, `SELECT ${fields} FROM billing_settings WHERE space_id = ?`, [
+    spaceId,
+  ]);
+  return row;
 }
 
 /** Locks the space's row of settings. Makes it if it does not exist. */

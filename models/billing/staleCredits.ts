@@ -1,21 +1,20 @@
-import type { RowDataPacket } from 'mysql2';
 import { deleteInBatches } from '../database/batches.ts';
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
 /** A hold or a grant that waits for its end. */
 export type StaleCredits = Waiting & { spaceId: string };
 
 export async function openHoldsOf(database: Database, turnId: string): Promise<{ id: string; spaceId: string }[]> {
-  const sql = "SELECT id, space_id AS spaceId FROM billing_holds WHERE turn_id = ? AND status = 'open'";
-  const [rows] = await database.pool.query<RowDataPacket[]>(sql, [turnId]);
-  return rows as unknown as { id: string; spaceId: string }[];
+  const sql = "SELECT id, space_id FROM billing_holds WHERE turn_id = ? AND status = 'open'";
+  return select<{ id: string; spaceId: string }>(database.pool, sql, [turnId]);
 }
 
 /** Open holds of ended turns, and of messages that never became a turn. */
 export const staleHolds = waitingIn<StaleCredits>({
   table: 'billing_holds',
-  columns: ['space_id AS spaceId'],
+  columns: ['space_id'],
   where: `status = 'open'
     AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = billing_holds.turn_id AND t.terminal = 0)`,
   time: 'created_at',
@@ -24,7 +23,7 @@ export const staleHolds = waitingIn<StaleCredits>({
 /** Expired grants with credits left. */
 export const expiredGrants = waitingIn<StaleCredits>({
   table: 'billing_grants',
-  columns: ['space_id AS spaceId'],
+  columns: ['space_id'],
   where: 'remaining > 0 AND expires_at IS NOT NULL',
   time: 'expires_at',
 });

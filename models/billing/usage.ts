@@ -1,6 +1,6 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import { charge } from './credits.ts';
 import { creditsExhausted } from './holds.ts';
 import { toMicro } from './money.ts';
@@ -65,8 +65,9 @@ export async function chargeStorageDay(
  */
 export async function requireCredits(database: Database, rates: UsageRates, spaceId: string): Promise<void> {
   if (!rates.enforced || rates.computerCreditsPerMinute === 0) return;
-  const [rows] = await database.pool.query('SELECT available FROM billing_balances WHERE space_id = ?', [spaceId]);
-  if (((rows as { available: number }[])[0]?.available ?? 0) === 0) throw creditsExhausted(spaceId);
+  const sql = 'SELECT available FROM billing_balances WHERE space_id = ?';
+  const rows = await select<{ available: number }>(database.pool, sql, [spaceId]);
+  if ((rows[0]?.available ?? 0) === 0) throw creditsExhausted(spaceId);
 }
 
 /** The bytes stored by spaces that are not deleted, ordered by space id, after one of them. */
@@ -75,10 +76,8 @@ export async function storedBytesAfter(
   spaceId: string,
   limit: number,
 ): Promise<{ spaceId: string; bytes: number }[]> {
-  const [rows] = await database.pool.query<RowDataPacket[]>(
-    `SELECT d.space_id AS spaceId, d.used_bytes AS bytes FROM drives d JOIN spaces s ON s.id = d.space_id
-      WHERE d.space_id > ? AND d.used_bytes > 0 AND s.deleted_at IS NULL ORDER BY d.space_id LIMIT ?`,
-    [spaceId, limit],
-  );
+  const sql = `SELECT d.space_id, d.used_bytes AS bytes FROM drives d JOIN spaces s ON s.id = d.space_id
+      WHERE d.space_id > ? AND d.used_bytes > 0 AND s.deleted_at IS NULL ORDER BY d.space_id LIMIT ?`;
+  const rows = await select(database.pool, sql, [spaceId, limit]);
   return rows.map((row) => ({ spaceId: String(row.spaceId), bytes: Number(row.bytes) }));
 }

@@ -1,7 +1,6 @@
-import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
-import { execute, insert } from '../database/sql.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { driveContainerId } from '../drive/containers.ts';
 import { checkName, maxNameBytes } from '../drive/names.ts';
 import type { FileTarget } from '../drive/placeFile.ts';
@@ -41,7 +40,7 @@ function driveName(name: string): string {
 /** Whether the drive has this state of a file already. */
 export async function isDownloaded({ pool }: Pick<Database, 'pool'>, sessionId: string, key: Buffer): Promise<boolean> {
   const sql = 'SELECT 1 FROM browser_downloads WHERE session_id = ? AND file_key = ?';
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [sessionId, key]);
+  const rows = await select(pool, sql, [sessionId, key]);
   return rows.length > 0;
 }
 
@@ -53,7 +52,7 @@ export async function noteDownload(
   { id, spaceId }: BrowserSession,
   { key, sizeBytes }: { key: Buffer; sizeBytes: number },
 ): Promise<void> {
-  await insert(tx, 'browser_downloads', { session_id: id, file_key: key, space_id: spaceId });
+  await insert(tx, 'browser_downloads', { sessionId: id, fileKey: key, spaceId });
   const sql = `UPDATE browser_sessions SET downloaded_files = downloaded_files + 1,
       downloaded_bytes = downloaded_bytes + ? WHERE id = ?`;
   await execute(tx, sql, [sizeBytes, id]);
@@ -65,5 +64,5 @@ export async function noteDownloadFault(
   { id }: BrowserSession,
   code: string | null,
 ): Promise<void> {
-  await pool.query('UPDATE browser_sessions SET download_code = ? WHERE id = ?', [code, id]);
+  await execute(pool, 'UPDATE browser_sessions SET download_code = ? WHERE id = ?', [code, id]);
 }

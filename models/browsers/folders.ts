@@ -52,17 +52,17 @@ export type UnwantedFolder = Waiting & { spaceId: string; ownerId: string; compu
 export const unwantedFolders = waitingIn<UnwantedFolder>({
   table: 'browser_folders',
   index: 'browser_folders_remove',
-  columns: ['space_id AS spaceId', 'owner_id AS ownerId', 'computer_id AS computerId'],
+  columns: ['space_id', 'owner_id', 'computer_id'],
   where: 'remove_at IS NOT NULL',
   time: 'remove_at',
 });
 
 /** Deletes the row of a removed folder. */
 export async function forgetFolder({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
-  await pool.query('DELETE FROM browser_folders WHERE id = ?', [id]);
+  await execute(pool, 'DELETE FROM browser_folders WHERE id = ?', [id]);
 }
 
 /** Makes the sweep try again at this time, because the folder could not be removed now. */
 export async function postponeFolder({ pool }: Pick<Database, 'pool'>, id: string, until: Date): Promise<void> {
-  await pool.query('UPDATE browser_folders SET remove_at = ? WHERE id = ?', [until, id]);
+  await execute(pool, 'UPDATE browser_folders SET remove_at = ? WHERE id = ?', [until, id]);
 }

@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2/promise';
 import { notFound } from '../../base/errors.ts';
 import type { Actor } from '../audit/audit.ts';
 import { requireLivingSpace } from '../audit/livingSpace.ts';
@@ -32,8 +31,7 @@ const browserLinks: LinkKind = {
   isRemembered: false,
 };
 
-const columns = `id, space_id AS spaceId, session_id AS sessionId, created_by AS createdBy, api_key_id AS apiKeyId,
-  login_session_id AS loginSessionId, created_at AS createdAt, expires_at AS expiresAt`;
+const columns = 'id, space_id, session_id, created_by, api_key_id, login_session_id, created_at, expires_at';
 
 type NewLink = Pick<BrowserLink, 'id' | 'spaceId' | 'sessionId' | 'createdBy' | 'apiKeyId' | 'loginSessionId'> & {
   ttlSeconds: number;
@@ -43,10 +41,10 @@ type NewLink = Pick<BrowserLink, 'id' | 'spaceId' | 'sessionId' | 'createdBy' | 
 export async function createBrowserLink(database: Database, fields: NewLink, actor: Actor): Promise<void> {
   const { id, spaceId, sessionId, createdBy, apiKeyId, loginSessionId, ttlSeconds } = fields;
   const columns = {
-    space_id: spaceId,
-    created_by: createdBy,
-    api_key_id: apiKeyId,
-    login_session_id: loginSessionId,
+    spaceId,
+    createdBy,
+    apiKeyId,
+    loginSessionId,
   };
   await transaction(database, async (tx) => {
     await requireLivingSpace(tx, spaceId);
@@ -69,11 +67,8 @@ export async function renewBrowserToken(
 
 /** A session’s valid links, newest first. */
 export async function listBrowserLinks({ pool }: Pick<Database, 'pool'>, sessionId: string): Promise<BrowserLink[]> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM browser_links WHERE session_id = ? AND expires_at > ? ORDER BY id DESC LIMIT ?`,
-    [sessionId, new Date(), most],
-  );
-  return rows as unknown as BrowserLink[];
+  const sql = `SELECT ${columns} FROM browser_links WHERE session_id = ? AND expires_at > ? ORDER BY id DESC LIMIT ?`;
+  return select<BrowserLink>(pool, sql, [sessionId, new Date(), most]);
 }
 
 /** The link with this token, unless it has expired or was revoked. It does not check what its maker may do. */

@@ -1,11 +1,12 @@
 import { removeByIds } from '../database/batches.ts';
 import type { Database } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
 /** Sessions that have not ended: each has a running workflow, or should have. */
 export const openBrowsers = waitingIn<Waiting & { spaceId: string; status: string }>({
   table: 'browser_sessions',
-  columns: ['space_id AS spaceId', 'status'],
+  columns: ['space_id', 'status'],
   where: "status IN ('starting', 'running', 'ending', 'saving')",
   time: 'status_at',
 });
@@ -18,11 +19,11 @@ export function forgetOldBrowsers(
 ): Promise<number> {
   const select = "SELECT id FROM browser_sessions WHERE ended_at < ? AND status = 'ended' ORDER BY ended_at LIMIT ?";
   const remove = async (ids: readonly string[]) => {
-    await pool.query('DELETE FROM browser_downloads WHERE session_id IN (?)', [ids]);
-    await pool.query('DELETE FROM browser_links WHERE session_id IN (?)', [ids]);
+    await execute(pool, 'DELETE FROM browser_downloads WHERE session_id IN (?)', [ids]);
+    await execute(pool, 'DELETE FROM browser_links WHERE session_id IN (?)', [ids]);
     // Downloads that are left in the home are ordinary files from now on.
-    await pool.query('DELETE FROM browser_folders WHERE owner_id IN (?) AND remove_at IS NULL', [ids]);
-    await pool.query('DELETE FROM browser_sessions WHERE id IN (?)', [ids]);
+    await execute(pool, 'DELETE FROM browser_folders WHERE owner_id IN (?) AND remove_at IS NULL', [ids]);
+    await execute(pool, 'DELETE FROM browser_sessions WHERE id IN (?)', [ids]);
     return ids.length;
   };
   return removeByIds({ pool }, { select, values: [before], remove }, onBatch);

@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
@@ -24,8 +23,8 @@ export interface BrowserProfile {
   createdAt: Date;
 }
 
-const columns = `id, space_id AS spaceId, name, computer_id AS computerId, opened, saved, object_key AS objectKey,
-  size_bytes AS sizeBytes, saved_at AS savedAt, created_by AS createdBy, created_at AS createdAt`;
+const columns = `id, space_id, name, computer_id, opened, saved, object_key, size_bytes, saved_at, created_by,
+  created_at`;
 
 function read(row: object): BrowserProfile {
   const profile = row as BrowserProfile;
@@ -38,8 +37,8 @@ export interface ProfileRef {
 }
 
 export async function findProfile({ pool }: Pick<Database, 'pool'>, id: string): Promise<BrowserProfile | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM browser_profiles WHERE id = ?`, [id]);
-  return rows[0] && read(rows[0]);
+  const [row] = await select(pool, `SELECT ${columns} FROM browser_profiles WHERE id = ?`, [id]);
+  return row && read(row);
 }
 
 /** The oldest profile of this name. */
@@ -49,8 +48,8 @@ export async function findProfileNamed(
   name: string,
 ): Promise<BrowserProfile | undefined> {
   const sql = `SELECT ${columns} FROM browser_profiles WHERE space_id = ? AND name = ? ORDER BY id LIMIT 1`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [spaceId, name]);
-  return rows[0] && read(rows[0]);
+  const [row] = await select(pool, sql, [spaceId, name]);
+  return row && read(row);
 }
 
 /** Throws 404. */

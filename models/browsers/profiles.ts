@@ -38,13 +38,13 @@ export async function createProfile(
     }
     await insert(tx, 'browser_profiles', {
       id: profileId,
-      space_id: spaceId,
+      spaceId,
       name,
-      computer_id: computer.id,
+      computerId: computer.id,
       opened: 0,
       saved: 0,
-      created_by: actor.userId,
-      created_at: new Date(),
+      createdBy: actor.userId,
+      createdAt: new Date(),
     });
     await appendAudit(tx, spaceId, actor, 'browser-profile.made', profileId);
     return profileId;

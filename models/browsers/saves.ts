@@ -24,9 +24,9 @@ export async function keepSave(
     await driveModels(tx).DriveObject.keep(objectKey, sha256, tx);
     if (profile.objectKey !== null) await driveModels(tx).DriveObject.doom([profile.objectKey], tx);
     const now = new Date();
-    const saved = { saved: number, object_key: objectKey, size_bytes: sizeBytes, saved_at: now };
+    const saved = { saved: number, objectKey, sizeBytes, savedAt: now };
     await execute(tx, 'UPDATE browser_profiles SET ? WHERE id = ?', [saved, profileId]);
-    await end(tx, session, { saved_at: now });
+    await end(tx, session, { savedAt: now });
   });
 }
 
@@ -43,7 +43,7 @@ function overtaken(): DomainError {
  * on the computer are removed, unless there are downloads that the drive does not take.
  */
 export async function endBrowser(database: Database, session: BrowserSession, saveCode: string | null): Promise<void> {
-  await transaction(database, (tx) => end(tx, session, { save_code: saveCode }));
+  await transaction(database, (tx) => end(tx, session, { saveCode }));
 }
 
 async function end(
@@ -52,7 +52,7 @@ async function end(
   outcome: Record<string, unknown>,
 ): Promise<void> {
   const now = new Date();
-  const ended = { ...outcome, status: 'ended', status_at: now, live_profile: null };
+  const ended = { ...outcome, status: 'ended', statusAt: now, liveProfile: null };
   const sql = "UPDATE browser_sessions SET ?, ended_at = COALESCE(ended_at, ?) WHERE id = ? AND status <> 'ended'";
   await execute(tx, sql, [ended, now, id]);
   if (downloadCode === null) await removeFoldersOf(tx, id);

@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { computerOfSession, endCodeOnComputer, isOffComputer, type SessionOn } from '../computers/sessionOn.ts';
@@ -45,12 +44,9 @@ export interface BrowserSession extends SessionOn {
 }
 
 /** Includes columns of the computer: a session never outlives it, even if the session's own row does not say so yet. */
-const columns = `b.id, b.space_id AS spaceId, b.profile_id AS profileId, b.number, b.computer_id AS computerId,
-  b.generation, b.desktop_session_id AS desktopSessionId, b.display, b.width, b.height, b.url,
-  b.url_code AS urlCode, b.url_detail AS urlDetail, b.status,
-  b.status_at AS statusAt, b.was_started AS wasStarted, b.end_code AS endCode, b.saved_at AS savedAt,
-  b.save_code AS saveCode, b.downloaded_files AS downloadedFiles, b.downloaded_bytes AS downloadedBytes,
-  b.download_code AS downloadCode, b.created_by AS createdBy, b.created_at AS createdAt, b.ended_at AS endedAt,
+const columns = `b.id, b.space_id, b.profile_id, b.number, b.computer_id, b.generation, b.desktop_session_id, b.display,
+  b.width, b.height, b.url, b.url_code, b.url_detail, b.status, b.status_at, b.was_started, b.end_code, b.saved_at,
+  b.save_code, b.downloaded_files, b.downloaded_bytes, b.download_code, b.created_by, b.created_at, b.ended_at,
   ${computerOfSession}`;
 
 const tables = 'browser_sessions b LEFT JOIN computers c ON c.id = b.computer_id';
@@ -73,8 +69,8 @@ export async function getBrowser(database: Pick<Database, 'pool'>, ref: BrowserR
 }
 
 export async function findBrowser({ pool }: Pick<Database, 'pool'>, id: string): Promise<BrowserSession | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM ${tables} WHERE b.id = ?`, [id]);
-  return rows[0] && read(rows[0]);
+  const [row] = await select(pool, `SELECT ${columns} FROM ${tables} WHERE b.id = ?`, [id]);
+  return row && read(row);
 }
 
 /** The sessions that use these profiles now. */
@@ -84,7 +80,7 @@ export async function liveSessions(
 ): Promise<BrowserSession[]> {
   if (profileIds.length === 0) return [];
   const sql = `SELECT ${columns} FROM ${tables} WHERE b.live_profile IN (?)`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [profileIds]);
+  const rows = await select(pool, sql, [profileIds]);
   return rows.map(read);
 }
 

@@ -1,5 +1,5 @@
-import type { RowDataPacket } from 'mysql2/promise';
 import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { endCodeOf as desktopEndOf, findDesktop } from '../desktops/session.ts';
 import { type BrowserSession, endCodeOf, findBrowser, knownEnd } from './session.ts';
 import { beginEnd } from './sessions.ts';
@@ -66,9 +66,9 @@ async function whyUnwanted(
   database: Database,
   { createdBy, spaceId, desktopSessionId }: BrowserSession,
 ): Promise<string | undefined> {
-  const sql = `SELECT u.disabled_at AS disabledAt, m.role IN ('owner', 'editor') AS mayUse FROM users u
+  const sql = `SELECT u.disabled_at, m.role IN ('owner', 'editor') AS mayUse FROM users u
     LEFT JOIN space_members m ON m.user_id = u.id AND m.space_id = ? WHERE u.id = ?`;
-  const [[maker]] = await database.pool.query<RowDataPacket[]>(sql, [spaceId, createdBy]);
+  const [maker] = await select(database.pool, sql, [spaceId, createdBy]);
   if (maker?.disabledAt != null) return 'USER_DISABLED';
   if (maker?.mayUse !== 1) return 'MEMBER_REMOVED';
   if (desktopSessionId === null) return undefined;
@@ -85,11 +85,9 @@ export async function noteStarted(
   id: string,
   urlError?: { code: string; message: string },
 ): Promise<boolean> {
-  await pool.query(
-    `UPDATE browser_sessions SET status = 'running', status_at = ?, was_started = 1, url = NULL, url_code = ?,
-      url_detail = ? WHERE id = ? AND status = 'starting'`,
-    [new Date(), urlError?.code ?? null, urlError?.message.slice(0, 500) ?? null, id],
-  );
+  const sql = `UPDATE browser_sessions SET status = 'running', status_at = ?, was_started = 1, url = NULL, url_code = ?,
+      url_detail = ? WHERE id = ? AND status = 'starting'`;
+  await execute(pool, sql, [new Date(), urlError?.code ?? null, urlError?.message.slice(0, 500) ?? null, id]);
   return (await findBrowser({ pool }, id))?.status === 'running';
 }
 
@@ -100,8 +98,6 @@ export async function failBrowser(database: Database, id: string, code: string):
 
 /** Records that no process of the session runs any more. */
 export async function noteClosed({ pool }: Pick<Database, 'pool'>, { id }: BrowserSession): Promise<void> {
-  await pool.query("UPDATE browser_sessions SET status = 'saving', status_at = ? WHERE id = ? AND status = 'ending'", [
-    new Date(),
-    id,
-  ]);
+  const sql = "UPDATE browser_sessions SET status = 'saving', status_at = ? WHERE id = ? AND status = 'ending'";
+  await execute(pool, sql, [new Date(), id]);
 }

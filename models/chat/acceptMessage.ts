@@ -267,14 +267,14 @@ async function insertOpening(
   context: Record<string, unknown> | undefined,
 ): Promise<void> {
   await insert(tx, 'turn_segments', {
-    turn_id: turnId,
-    first_seq: 1,
-    last_seq: chunks.length,
-    writer_epoch: 0,
+    turnId,
+    firstSeq: 1,
+    lastSeq: chunks.length,
+    writerEpoch: 0,
     chunks: encodeChunks(chunks),
   });
   if (context === undefined || Object.keys(context).length === 0) return;
-  await insert(tx, 'turn_contexts', { turn_id: turnId, context: JSON.stringify(context) });
+  await insert(tx, 'turn_contexts', { turnId, context });
 }
 
 async function interrupt(tx: Transaction, thread: Thread, intent: SendIntent, now: Date): Promise<string | undefined> {

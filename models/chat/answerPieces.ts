@@ -46,11 +46,11 @@ export async function storePieces(tx: Transaction, turnId: string, parts: Iterab
   let count = 0;
   let held: string | undefined;
   for (const piece of piecesOf(parts)) {
-    if (held !== undefined) await insert(tx, 'answer_pieces', { turn_id: turnId, piece: count++, parts: held });
+    if (held !== undefined) await insert(tx, 'answer_pieces', { turnId, piece: count++, parts: held });
     held = piece;
   }
   if (count === 0 || held === undefined) return 0;
-  await insert(tx, 'answer_pieces', { turn_id: turnId, piece: count++, parts: held });
+  await insert(tx, 'answer_pieces', { turnId, piece: count++, parts: held });
   return count;
 }
 

@@ -1,4 +1,3 @@
-import type { ResultSetHeader, RowDataPacket } from 'mysql2';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 
@@ -11,11 +10,9 @@ export const holdEnd = `UTC_TIMESTAMP(3) + ${milliseconds}`;
  * that ended less than `graceMs` ago count too.
  */
 export async function findHeld({ pool }: Database, turnIds: readonly string[], graceMs: number): Promise<Set<string>> {
-  const [rows] = await pool.query<(RowDataPacket & { turnId: string })[]>(
-    `SELECT turn_id AS turnId FROM model_calls
-      WHERE turn_id IN (?) AND step = 0 AND status = 'started' AND held_until > UTC_TIMESTAMP(3) - ${milliseconds}`,
-    [turnIds, Math.ceil(graceMs)],
-  );
+  const sql = `SELECT turn_id FROM model_calls
+      WHERE turn_id IN (?) AND step = 0 AND status = 'started' AND held_until > UTC_TIMESTAMP(3) - ${milliseconds}`;
+  const rows = await select<{ turnId: string }>(pool, sql, [turnIds, Math.ceil(graceMs)]);
   return new Set(rows.map(({ turnId }) => turnId));
 }
 
@@ -27,7 +24,7 @@ export async function keepHeld(database: Database, turnIds: readonly string[], h
   await transaction(database, async (tx) => {
     const rows = await select<{ turnId: string }>(
       tx,
-      `SELECT turn_id AS turnId FROM model_calls
+      `SELECT turn_id FROM model_calls
         WHERE turn_id IN (?) AND step = 0 AND status = 'started' AND held_until IS NOT NULL
         FOR UPDATE SKIP LOCKED`,
       [turnIds],
@@ -45,18 +42,14 @@ export async function keepHeld(database: Database, turnIds: readonly string[], h
  * that process.
  */
 export async function release({ pool }: Database, turnId: string, leftAs?: object): Promise<void> {
-  await pool.query(
-    `UPDATE model_calls SET held_until = NULL, left_as = ?
-      WHERE turn_id = ? AND step = 0 AND attempts = 1 AND status = 'started'`,
-    [leftAs === undefined ? null : JSON.stringify(leftAs), turnId],
-  );
+  const sql = `UPDATE model_calls SET held_until = NULL, left_as = ?
+      WHERE turn_id = ? AND step = 0 AND attempts = 1 AND status = 'started'`;
+  await execute(pool, sql, [leftAs === undefined ? null : JSON.stringify(leftAs), turnId]);
 }
 
 /** Claims the result that a head start left. Only one caller gets true. */
 export async function takeLeft({ pool }: Database, turnId: string): Promise<boolean> {
-  const [{ affectedRows }] = await pool.query<ResultSetHeader>(
-    'UPDATE model_calls SET left_as = NULL WHERE turn_id = ? AND step = 0 AND left_as IS NOT NULL',
-    [turnId],
-  );
+  const sql = 'UPDATE model_calls SET left_as = NULL WHERE turn_id = ? AND step = 0 AND left_as IS NOT NULL';
+  const { affectedRows } = await execute(pool, sql, [turnId]);
   return affectedRows === 1;
 }

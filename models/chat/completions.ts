@@ -1,7 +1,6 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
-import { insert } from '../database/sql.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import type { Turn } from './turn.ts';
 
 /** Hashes by which a repeated request of OpenAI's API, or one that continues a conversation, finds its turn. */
@@ -23,18 +22,18 @@ export async function insertCompletion(
   { request, conversation }: CompletionHashes,
 ): Promise<void> {
   await insert(tx, 'completion_requests', {
-    turn_id: id,
-    user_id: userId,
-    space_id: spaceId,
-    request_hash: request,
-    conversation_hash: conversation,
-    created_at: createdAt,
+    turnId: id,
+    userId,
+    spaceId,
+    requestHash: request,
+    conversationHash: conversation,
+    createdAt,
   });
 }
 
 /** Records that the client has received the whole answer: the same request then asks for another one. */
 export async function noteDelivered({ pool }: On, turnId: string): Promise<void> {
-  await pool.query('UPDATE completion_requests SET delivered_at = ? WHERE turn_id = ? AND delivered_at IS NULL', [
+  await execute(pool, 'UPDATE completion_requests SET delivered_at = ? WHERE turn_id = ? AND delivered_at IS NULL', [
     new Date(),
     turnId,
   ]);
@@ -45,12 +44,10 @@ export async function findUndelivered(
   { pool }: On,
   { userId, request, since }: { userId: string; request: Buffer; since: Date },
 ): Promise<string | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT turn_id AS turnId FROM completion_requests
+  const sql = `SELECT turn_id FROM completion_requests
       WHERE user_id = ? AND request_hash = ? AND delivered_at IS NULL AND created_at > ?
-      ORDER BY turn_id DESC LIMIT 1`,
-    [userId, request, since],
-  );
+      ORDER BY turn_id DESC LIMIT 1`;
+  const rows = await select(pool, sql, [userId, request, since]);
   return rows[0]?.turnId as string | undefined;
 }
 
@@ -66,16 +63,13 @@ export async function findAnswered(
   { pool }: On,
   { userId, spaceId, conversation }: { userId: string; spaceId: string; conversation: Buffer },
 ): Promise<AnsweredThread[]> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT t.thread_id AS threadId, t.ordinal, t.assistant_message_id AS assistantMessageId
+  const sql = `SELECT t.thread_id, t.ordinal, t.assistant_message_id
        FROM completion_requests c
        JOIN turns t ON t.id = c.turn_id
        JOIN threads h ON h.id = t.thread_id
       WHERE c.user_id = ? AND c.space_id = ? AND c.conversation_hash = ? AND t.terminal = 1
         AND h.deleted_at IS NULL AND h.expires_at IS NULL AND h.active_turn_id IS NULL
         AND h.next_turn_ordinal = t.ordinal + 1
-      ORDER BY c.turn_id DESC LIMIT ?`,
-    [userId, spaceId, conversation, mostCandidates],
-  );
-  return rows as AnsweredThread[];
+      ORDER BY c.turn_id DESC LIMIT ?`;
+  return select<AnsweredThread>(pool, sql, [userId, spaceId, conversation, mostCandidates]);
 }

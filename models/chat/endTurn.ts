@@ -122,7 +122,7 @@ async function endOnce(
     const chunks = [...(step?.chunks ?? []), ...open, ...closingChunks(turn, end, usage)];
     const segment = await turnLog.appendLocked(tx, turn, chunks, { epoch: step?.epoch, changes: endOf(end, now) });
     segments.push(segment);
-    const { finish_reason: finishReason, error_code: errorCode } = endOf(end, now);
+    const { finishReason, errorCode } = endOf(end, now);
     turn.set({ nextSeq: segment.lastSeq + 1, terminal: 1, status: end.status, endedAt: now, finishReason, errorCode });
     await storeAnswer(tx, turn, end, keep(fold.parts()), usage);
     const { id, threadId, spaceId } = turn;
@@ -141,10 +141,10 @@ function endOf(end: TurnEnd, now: Date): RowChanges {
   return {
     terminal: 1,
     status: end.status,
-    ended_at: now,
-    finish_reason: end.status === 'completed' ? end.finishReason : null,
-    error_code: end.status === 'failed' ? end.code : null,
-    error_detail: end.status === 'failed' ? end.detail : null,
+    endedAt: now,
+    finishReason: end.status === 'completed' ? end.finishReason : null,
+    errorCode: end.status === 'failed' ? end.code : null,
+    errorDetail: end.status === 'failed' ? end.detail : null,
   };
 }
 
@@ -226,7 +226,7 @@ async function promoteNext(
     thread.id,
   ]);
   if (next === null) return undefined;
-  const changes = { status: 'running', started_at: now } as const;
+  const changes = { status: 'running', startedAt: now } as const;
   const segment = await turnLog.appendLocked(tx, next, [next.statusChunk('running')], { changes });
   return { turn: next, segment };
 }

@@ -224,7 +224,7 @@ async function ownersOf(tx: Transaction, of: readonly Place[]): Promise<Map<stri
 async function numbersOf(tx: Transaction, of: readonly { threadId: string; messageId: string }[]) {
   const texts = await select<{ threadId: string; messageId: string; number: number }>(
     tx,
-    `SELECT thread_id AS threadId, message_id AS messageId, number FROM thread_texts
+    `SELECT thread_id, message_id, number FROM thread_texts
       WHERE ${of.map(() => '(thread_id = ? AND message_id = ?)').join(' OR ')}`,
     of.flatMap(({ threadId, messageId }) => [threadId, messageId]),
   );

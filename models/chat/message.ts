@@ -1,9 +1,8 @@
-import type { RowDataPacket } from 'mysql2';
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { jsonText } from '../../base/text.ts';
 import type { Database } from '../database/database.ts';
 import { behind, type Order } from '../database/pages.ts';
-import { instanceOf } from '../database/sql.ts';
+import { instanceOf, select } from '../database/sql.ts';
 import { piecesAtOnce, readPieces } from './answerPieces.ts';
 import type { MessagePart } from './turnLog/foldChunks.ts';
 
@@ -111,13 +110,11 @@ export function defineMessage(sequelize: Sequelize) {
     ): Promise<MessagePage> {
       const { threadId, afterOrdinal, before, limit } = options;
       const { turnOrdinal, position } = before;
-      const [rows] = await pool.query<RowDataPacket[]>(
-        `SELECT * FROM messages
+      const sql = `SELECT * FROM messages
           WHERE thread_id = ? AND replaced_at IS NULL AND turn_ordinal > ?
             AND turn_ordinal <= ? AND (turn_ordinal < ? OR position < ?)
-          ORDER BY turn_ordinal DESC, position DESC LIMIT ?`,
-        [threadId, afterOrdinal, turnOrdinal, turnOrdinal, position, limit + 1],
-      );
+          ORDER BY turn_ordinal DESC, position DESC LIMIT ?`;
+      const rows = await select(pool, sql, [threadId, afterOrdinal, turnOrdinal, turnOrdinal, position, limit + 1]);
       const messages = rows.map((row) => instanceOf(Message, row));
       return Message.#readWhole(messages, limit);
     }

@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { idBound } from '../../base/ids.ts';
 import { deleteInBatches } from '../database/batches.ts';
@@ -26,9 +25,7 @@ export async function purgeOldTurns(database: Database, before: Date, onBatch: (
 
 /** The bound, or the oldest unended turn if that one is older. */
 async function endedBefore({ pool }: Database, bound: string): Promise<string> {
-  const [rows] = await pool.query<RowDataPacket[]>('SELECT MIN(id) AS id FROM turns WHERE terminal = 0 AND id < ?', [
-    bound,
-  ]);
+  const rows = await select(pool, 'SELECT MIN(id) AS id FROM turns WHERE terminal = 0 AND id < ?', [bound]);
   return (rows[0]?.id as string | null | undefined) ?? bound;
 }
 
@@ -77,7 +74,7 @@ async function foldTurns(tx: Transaction, turnIds: string[]): Promise<number> {
   const titles = await execute(tx, 'DELETE FROM model_calls WHERE turn_id IN (?) AND step = ?', [turnIds, titleStep]);
   const sums = await select<Sum>(
     tx,
-    `SELECT turn_id AS turnId, MIN(step) AS firstStep, COUNT(*) AS calls, SUM(input_tokens) AS input,
+    `SELECT turn_id, MIN(step) AS firstStep, COUNT(*) AS calls, SUM(input_tokens) AS input,
       SUM(cached_input_tokens) AS cachedInput, SUM(output_tokens) AS output, SUM(reasoning_tokens) AS reasoning
     FROM model_calls WHERE turn_id IN (?) GROUP BY turn_id HAVING COUNT(*) > 1`,
     [turnIds],

@@ -1,5 +1,5 @@
-import { QueryTypes } from 'sequelize';
 import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 
 /** What to purge: one thread, or all threads of a space. */
 export type PurgeScope = { threadId: string } | { spaceId: string };
@@ -38,10 +38,8 @@ async function purgeThread(
     threadId,
   );
   for (;;) {
-    const turns = await database.sequelize.query<{ id: string }>(
-      'SELECT id FROM turns WHERE thread_id = ? ORDER BY ordinal LIMIT ?',
-      { replacements: [threadId, turnsPerBatch], type: QueryTypes.SELECT },
-    );
+    const sql = 'SELECT id FROM turns WHERE thread_id = ? ORDER BY ordinal LIMIT ?';
+    const turns = await select<{ id: string }>(database.pool, sql, [threadId, turnsPerBatch]);
     if (turns.length === 0) break;
     const ids = turns.map(({ id }) => id);
     for (const table of ofTurn) await remove(database, `DELETE FROM ${table} WHERE turn_id IN (?)`, ids);
@@ -57,10 +55,8 @@ async function purgeThread(
 
 async function purgeTexts(database: Database, threadId: string, onBatch: () => void): Promise<void> {
   for (;;) {
-    const texts = await database.sequelize.query<{ number: number }>(
-      'SELECT number FROM thread_texts WHERE thread_id = ? LIMIT ?',
-      { replacements: [threadId, textsPerBatch], type: QueryTypes.SELECT },
-    );
+    const sql = 'SELECT number FROM thread_texts WHERE thread_id = ? LIMIT ?';
+    const texts = await select<{ number: number }>(database.pool, sql, [threadId, textsPerBatch]);
     if (texts.length === 0) return;
     const numbers = texts.map(({ number }) => number);
     await remove(database, 'DELETE FROM thread_words WHERE text_number IN (?)', numbers);
@@ -77,10 +73,8 @@ export async function purgeTurnLogs(
 ): Promise<number> {
   let purged = 0;
   for (;;) {
-    const turns = await database.sequelize.query<{ id: string }>(
-      'SELECT id FROM turns WHERE ended_at < ? AND log_purged_at IS NULL ORDER BY ended_at LIMIT ?',
-      { replacements: [before, turnsPerBatch], type: QueryTypes.SELECT },
-    );
+    const sql = 'SELECT id FROM turns WHERE ended_at < ? AND log_purged_at IS NULL ORDER BY ended_at LIMIT ?';
+    const turns = await select<{ id: string }>(database.pool, sql, [before, turnsPerBatch]);
     if (turns.length === 0) return purged;
     const ids = turns.map(({ id }) => id);
     // The mark comes first: a reader that finds it rebuilds the answer, so no reader sees half a log.
@@ -92,13 +86,11 @@ export async function purgeTurnLogs(
 }
 
 async function anyThreadOf(database: Database, spaceId: string): Promise<string | undefined> {
-  const [thread] = await database.sequelize.query<{ id: string }>('SELECT id FROM threads WHERE space_id = ? LIMIT 1', {
-    replacements: [spaceId],
-    type: QueryTypes.SELECT,
-  });
+  const sql = 'SELECT id FROM threads WHERE space_id = ? LIMIT 1';
+  const [thread] = await select<{ id: string }>(database.pool, sql, [spaceId]);
   return thread?.id;
 }
 
 async function remove(database: Database, sql: string, value: string | string[] | number[]): Promise<void> {
-  await database.sequelize.query(sql, { replacements: [value] });
+  await execute(database.pool, sql, [value]);
 }

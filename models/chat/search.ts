@@ -1,6 +1,6 @@
-import { QueryTypes } from 'sequelize';
 import { firstOf, lastOf } from '../../base/text.ts';
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import { type SearchPosition, searchWords, type WordRow } from '../words/search.ts';
 import { placesOf, type WordPlace, wordsAskedFor } from '../words/words.ts';
 import { readFirstPieces } from './answerPieces.ts';
@@ -81,13 +81,11 @@ async function textsOf(
   { spaceId, userId }: ThreadSearch,
 ): Promise<Map<number, TextRow>> {
   if (rows.length === 0) return new Map();
-  const texts = await database.sequelize.query<TextRow>(
-    `SELECT x.number, x.thread_id AS threadId, x.message_id AS messageId, t.title
+  const sql = `SELECT x.number, x.thread_id, x.message_id, t.title
        FROM thread_texts x JOIN threads t ON t.id = x.thread_id
       WHERE x.number IN (?) AND t.space_id = ? AND t.user_id = ? AND t.deleted_at IS NULL
-        AND t.expires_at IS NULL`,
-    { replacements: [rows.map(({ thing }) => thing), spaceId, userId], type: QueryTypes.SELECT },
-  );
+        AND t.expires_at IS NULL`;
+  const texts = await select<TextRow>(database.pool, sql, [rows.map(({ thing }) => thing), spaceId, userId]);
   return new Map(texts.map((text) => [text.number, text]));
 }
 
@@ -102,10 +100,11 @@ async function openText(
     const snippet = snippetOf(title ?? '', asked);
     return snippet && { thread, message: null, snippet };
   }
-  const [row] = await database.sequelize.query<FoundMessage & { parts: string; pieces: number }>(
-    `SELECT id, turn_id AS turnId, turn_ordinal AS turnOrdinal, position, role, created_at AS createdAt, parts, pieces
+  const [row] = await select<FoundMessage & { parts: string; pieces: number }>(
+    database.pool,
+    `SELECT id, turn_id, turn_ordinal, position, role, created_at, parts, pieces
        FROM messages WHERE thread_id = ? AND id = ? AND replaced_at IS NULL`,
-    { replacements: [threadId, messageId], type: QueryTypes.SELECT },
+    [threadId, messageId],
   );
   if (row === undefined) return undefined;
   const { parts, pieces, ...message } = row;

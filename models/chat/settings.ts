@@ -1,10 +1,9 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Pool } from 'mysql2/promise';
 import { createFreshCache } from '../../base/freshCache.ts';
 import { oneFor } from '../../base/oneFor.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { execute } from '../database/sql.ts';
+import { execute, select } from '../database/sql.ts';
 
 /** A space's settings for its chats. Null means the installation's setting, or the model's. */
 export interface ChatSettings {
@@ -46,14 +45,11 @@ export function chatSettingsOf({ pool }: Pick<Database, 'pool'>, spaceId: string
 }
 
 export async function readChatSettings(database: Pick<Database, 'pool'>, spaceId: string): Promise<ChatSettings> {
-  const [rows] = await database.pool.query<RowDataPacket[]>(
-    `SELECT system_prompt AS systemPrompt, default_model_id AS defaultModelId, max_steps_per_turn AS maxStepsPerTurn,
-            max_output_tokens AS maxOutputTokens, max_context_tokens AS maxContextTokens,
-            updated_by AS updatedBy, updated_at AS updatedAt
-       FROM chat_settings WHERE space_id = ?`,
-    [spaceId],
-  );
-  return (rows[0] as ChatSettings | undefined) ?? unset;
+  const sql = `SELECT system_prompt, default_model_id, max_steps_per_turn, max_output_tokens, max_context_tokens,
+            updated_by, updated_at
+       FROM chat_settings WHERE space_id = ?`;
+  const rows = await select<ChatSettings>(database.pool, sql, [spaceId]);
+  return rows[0] ?? unset;
 }
 
 /** Replaces all settings. Running turns use them from their next model call on, in other processes a second later. */
@@ -66,14 +62,14 @@ export async function putChatSettings(
   await transaction(database, async (tx) => {
     await execute(tx, 'REPLACE INTO chat_settings SET ?', [
       {
-        space_id: spaceId,
-        system_prompt: change.systemPrompt,
-        default_model_id: change.defaultModelId,
-        max_steps_per_turn: change.maxStepsPerTurn,
-        max_output_tokens: change.maxOutputTokens,
-        max_context_tokens: change.maxContextTokens,
-        updated_by: actor.userId,
-        updated_at: new Date(),
+        spaceId,
+        systemPrompt: change.systemPrompt,
+        defaultModelId: change.defaultModelId,
+        maxStepsPerTurn: change.maxStepsPerTurn,
+        maxOutputTokens: change.maxOutputTokens,
+        maxContextTokens: change.maxContextTokens,
+        updatedBy: actor.userId,
+        updatedAt: new Date(),
       },
     ]);
     await appendAudit(tx, spaceId, actor, 'chat-settings.changed', null);

@@ -5,6 +5,7 @@ import type { Actor } from '../audit/audit.ts';
 import { requireLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
+import { select } from '../database/sql.ts';
 import { findLinkByToken, insertLink, type LinkKind, renewLinkToken, revokeLink } from '../links/links.ts';
 import { chatModels } from './models.ts';
 import type { Thread } from './thread.ts';
@@ -44,8 +45,7 @@ const threadShares: LinkKind = {
   isRemembered: false,
 };
 
-const columns = `id, thread_id AS threadId, api_key_id AS apiKeyId, up_to_ordinal AS upToOrdinal,
-  tool_calls AS toolCalls, file_names AS fileNames, created_at AS createdAt, expires_at AS expiresAt`;
+const columns = 'id, thread_id, api_key_id, up_to_ordinal, tool_calls, file_names, created_at, expires_at';
 
 /**
  * Creates a link that has no token yet. Repeating the call with the same id returns the same link. It shows the turns
@@ -61,10 +61,10 @@ export async function createShare(
     const thread = await chatModels(tx).Thread.lock(threadId, tx);
     await requireLivingSpace(tx, thread.spaceId);
     const columns = {
-      api_key_id: apiKeyId,
-      up_to_ordinal: choice.laterMessages ? null : await lastEnded(tx, thread),
-      tool_calls: choice.toolCalls ? 1 : 0,
-      file_names: choice.fileNames ? 1 : 0,
+      apiKeyId,
+      upToOrdinal: choice.laterMessages ? null : await lastEnded(tx, thread),
+      toolCalls: choice.toolCalls ? 1 : 0,
+      fileNames: choice.fileNames ? 1 : 0,
     };
     const { ttlSeconds } = choice;
     await insertLink(tx, threadShares, { id, openedId: threadId, spaceId: thread.spaceId, ttlSeconds, columns }, actor);
@@ -95,7 +95,7 @@ export async function listShares(
 
 /** Throws 404. */
 export async function getShare({ pool }: Pick<Database, 'pool'>, id: string): Promise<ThreadShare> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM thread_shares WHERE id = ?`, [id]);
+  const rows = await select(pool, `SELECT ${columns} FROM thread_shares WHERE id = ?`, [id]);
   if (rows[0] === undefined) throw notFound('link');
   return shareOf(rows[0]);
 }

@@ -1,7 +1,7 @@
-import type { RowDataPacket } from 'mysql2';
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { jsonText } from '../../base/text.ts';
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import type { Scope } from '../identity/scopes.ts';
 import { sweepPageSize } from '../sweeping/oldestFirst.ts';
 
@@ -114,14 +114,12 @@ export function defineToolCall(sequelize: Sequelize) {
       before: Date,
       after: string,
     ): Promise<string[]> {
-      const [rows] = await database.pool.query<RowDataPacket[]>(
-        `SELECT DISTINCT c.turn_id AS turnId FROM turns t JOIN tool_calls c ON c.turn_id = t.id
+      const sql = `SELECT DISTINCT c.turn_id FROM turns t JOIN tool_calls c ON c.turn_id = t.id
         WHERE t.terminal = 0 AND t.status IN ('running', 'waiting') AND c.answered_at < ?
           AND NOT EXISTS (SELECT 1 FROM model_calls m WHERE m.turn_id = c.turn_id AND m.step > c.step)
           AND (t.status = 'running' OR c.status = 'pending')
-          AND c.turn_id > ? ORDER BY c.turn_id LIMIT ${sweepPageSize}`,
-        [before, after],
-      );
+          AND c.turn_id > ? ORDER BY c.turn_id LIMIT ${sweepPageSize}`;
+      const rows = await select(database.pool, sql, [before, after]);
       return rows.map(({ turnId }) => String(turnId));
     }
 

@@ -64,7 +64,7 @@ export function defineTurn(sequelize: Sequelize) {
 
     /** Locks the row without looking at the log: `nextSeq` is the row's own. */
     static async lockRow(id: string, tx: Transaction): Promise<Turn | null> {
-      const [row] = await select<Record<string, unknown>>(tx, 'SELECT * FROM turns WHERE id = ? FOR UPDATE', [id]);
+      const [row] = await select(tx, 'SELECT * FROM turns WHERE id = ? FOR UPDATE', [id]);
       return row === undefined ? null : instanceOf(Turn, row);
     }
 

@@ -1,5 +1,5 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import type { Turn } from './turn.ts';
 
 /** The options of an OpenAI API request that apply to its turn, beside its messages. */
@@ -21,13 +21,9 @@ export async function readTurnContexts(
   turnIds: readonly string[],
 ): Promise<Map<string, Record<string, unknown>>> {
   if (turnIds.length === 0) return new Map();
-  const [rows] = await database.pool.query<RowDataPacket[]>(
-    'SELECT turn_id AS turnId, context FROM turn_contexts WHERE turn_id IN (?)',
-    [turnIds],
-  );
-  return new Map(
-    (rows as { turnId: string; context: string }[]).map((row) => [row.turnId, JSON.parse(row.context)] as const),
-  );
+  const sql = 'SELECT turn_id, context FROM turn_contexts WHERE turn_id IN (?)';
+  const rows = await select<{ turnId: string; context: string }>(database.pool, sql, [turnIds]);
+  return new Map(rows.map((row) => [row.turnId, JSON.parse(row.context)] as const));
 }
 
 /** The context that the client sent with one turn's message. */

@@ -1,5 +1,5 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 import type { Turn } from './turn.ts';
 
@@ -16,13 +16,7 @@ export function unendedTurns(
     database,
     {
       table: 'turns',
-      columns: [
-        'space_id AS spaceId',
-        'thread_id AS threadId',
-        'user_id AS userId',
-        'model_id AS modelId',
-        'stop_requested_at AS stopRequestedAt',
-      ],
+      columns: ['space_id', 'thread_id', 'user_id', 'model_id', 'stop_requested_at'],
       where: 'terminal = 0 AND status = ?',
       values: [status],
       time: 'created_at',
@@ -35,10 +29,8 @@ const unended = ['queued', 'running', 'waiting'];
 
 /** How many turns have not ended, by status. */
 export async function countUnendedTurns({ pool }: Pick<Database, 'pool'>): Promise<Map<string, number>> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    'SELECT status, COUNT(*) AS turns FROM turns WHERE terminal = 0 AND status IN (?) GROUP BY status',
-    [unended],
-  );
+  const sql = 'SELECT status, COUNT(*) AS turns FROM turns WHERE terminal = 0 AND status IN (?) GROUP BY status';
+  const rows = await select(pool, sql, [unended]);
   const counts = new Map(unended.map((status) => [status, 0]));
   for (const { status, turns } of rows) counts.set(String(status), Number(turns));
   return counts;

@@ -1,7 +1,7 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import type { Config } from '../../config/index.ts';
 import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { chargeAll } from './charging.ts';
 import { activeStatuses, type Computer, computerColumns, computerOf } from './computer.ts';
 import { lockAnyComputer } from './computers.ts';
@@ -25,24 +25,20 @@ type Deps = { database: Database; config: Pick<Config, 'billing' | 'computers'> 
 
 /** The computers that should run on a host. */
 export async function activeOn({ pool }: Pick<Database, 'pool'>, hostId: string): Promise<Computer[]> {
-  const [rows] = await pool.query(
-    `SELECT ${computerColumns} FROM computers WHERE host_id = ? AND status IN ('running', 'paused')`,
-    [hostId],
-  );
-  return (rows as object[]).map(computerOf);
+  const sql = `SELECT ${computerColumns} FROM computers WHERE host_id = ? AND status IN ('running', 'paused')`;
+  const rows = await select<object>(pool, sql, [hostId]);
+  return rows.map(computerOf);
 }
 
 /** The homes of deleted computers that this host still has to remove. */
 export async function remainsOn({ pool }: Pick<Database, 'pool'>, hostId: string): Promise<string[]> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    'SELECT computer_id AS id FROM computer_remains WHERE host_id = ? ORDER BY since LIMIT 100',
-    [hostId],
-  );
+  const sql = 'SELECT computer_id AS id FROM computer_remains WHERE host_id = ? ORDER BY since LIMIT 100';
+  const rows = await select(pool, sql, [hostId]);
   return rows.map(({ id }) => id as string);
 }
 
 export async function forgetRemains({ pool }: Pick<Database, 'pool'>, hostId: string, computerId: string) {
-  await pool.query('DELETE FROM computer_remains WHERE host_id = ? AND computer_id = ?', [hostId, computerId]);
+  await execute(pool, 'DELETE FROM computer_remains WHERE host_id = ? AND computer_id = ?', [hostId, computerId]);
 }
 
 /**
@@ -111,8 +107,8 @@ export async function noteShutdown(deps: Deps, hostId: string): Promise<void> {
  */
 export async function noteRestored(deps: Deps): Promise<void> {
   const sql = 'SELECT id FROM computers WHERE status IN (?)';
-  const [rows] = await deps.database.pool.query<RowDataPacket[]>(sql, [activeStatuses]);
-  for (const { id } of rows as { id: string }[]) {
+  const rows = await select<{ id: string }>(deps.database.pool, sql, [activeStatuses]);
+  for (const { id } of rows) {
     await transaction(deps.database, async (tx) => {
       const computer = await lockAnyComputer(tx, id);
       if (computer === undefined || !isActive(computer)) return;

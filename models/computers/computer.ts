@@ -2,6 +2,7 @@ import { notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
+import { select } from '../database/sql.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
 export type ComputerStatus = 'created' | 'starting' | 'running' | 'paused' | 'stopping' | 'stopped' | 'error';
@@ -65,11 +66,9 @@ export interface Computer extends ComputerSettings {
   deletedAt: Date | null;
 }
 
-export const computerColumns = `id, space_id AS spaceId, default_of AS defaultOf, name, driver, cpu_milli AS cpuMilli, memory_mib AS memoryMiB,
-  disk_mib AS diskMiB, idle_minutes AS idleMinutes, env_names AS envNames, status, status_at AS statusAt, wish,
-  error_code AS errorCode, error_detail AS errorDetail, generation, host_id AS hostId, forked_from AS forkedFrom,
-  created_by AS createdBy, created_at AS createdAt, started_at AS startedAt, alive_at AS aliveAt, active_at AS activeAt,
-  used_at AS usedAt, processes, ran_ms AS ranMs, minutes_charged AS minutesCharged, deleted_at AS deletedAt`;
+export const computerColumns = `id, space_id, default_of, name, driver, cpu_milli, memory_mib, disk_mib, idle_minutes,
+  env_names, status, status_at, wish, error_code, error_detail, generation, host_id, forked_from, created_by,
+  created_at, started_at, alive_at, active_at, used_at, processes, ran_ms, minutes_charged, deleted_at`;
 
 /** A computer from the row that `computerColumns` selects. */
 export function computerOf(row: object): Computer {
@@ -86,8 +85,7 @@ export async function getComputer(database: Database, spaceId: string, computerI
 
 /** A computer, even if it is being deleted. */
 export async function findComputer({ pool }: Pick<Database, 'pool'>, id: string): Promise<Computer | undefined> {
-  const [rows] = await pool.query(`SELECT ${computerColumns} FROM computers WHERE id = ?`, [id]);
-  const [row] = rows as object[];
+  const [row] = await select<object>(pool, `SELECT ${computerColumns} FROM computers WHERE id = ?`, [id]);
   return row && computerOf(row);
 }
 
@@ -116,7 +114,7 @@ export function limitsOf(computer: ComputerSettings, { computers }: Pick<Config,
 /** Computers that have, or should have, a running workflow. */
 export const restlessComputers = waitingIn<Waiting & Pick<Computer, 'spaceId' | 'wish'>>({
   table: 'computers',
-  columns: ['space_id AS spaceId', 'wish'],
+  columns: ['space_id', 'wish'],
   where: "(status IN ('starting', 'running', 'paused', 'stopping') OR wish IS NOT NULL)",
   time: 'status_at',
 });

@@ -33,7 +33,7 @@ export interface PlacedSecret extends Pick<ComputerSecret, 'name' | 'hosts' | 'i
 }
 
 const maxSecrets = 100;
-const columns = 'name, variable, hosts, in_url AS inUrl, headers, updated_at AS updatedAt, updated_by AS updatedBy';
+const columns = 'name, variable, hosts, in_url, headers, updated_at, updated_by';
 
 /**
  * Which secrets a computer may use without knowing them. The computer gets placeholders. The egress proxy reads the
@@ -41,11 +41,9 @@ const columns = 'name, variable, hosts, in_url AS inUrl, headers, updated_at AS 
  */
 export function createComputerSecrets(database: Database, envelope: Envelope) {
   async function open(spaceId: string, name: string): Promise<string | undefined> {
-    const [rows] = await database.pool.query('SELECT sealed FROM secrets WHERE space_id = ? AND name = ?', [
-      spaceId,
-      name,
-    ]);
-    const sealed = (rows as { sealed: Buffer }[])[0]?.sealed;
+    const sql = 'SELECT sealed FROM secrets WHERE space_id = ? AND name = ?';
+    const rows = await select<{ sealed: Buffer }>(database.pool, sql, [spaceId, name]);
+    const sealed = rows[0]?.sealed;
     if (sealed === undefined) return undefined;
     const value = (await envelope.open(spaceId, secretContext(name), sealed)).toString('utf8');
     await keepOutOfLogs([value]);
@@ -123,12 +121,10 @@ export function createComputerSecrets(database: Database, envelope: Envelope) {
     /** All secrets of a computer, by name. Throws 404. */
     async list(spaceId: string, computerId: string): Promise<ComputerSecret[]> {
       await getComputer(database, spaceId, computerId);
-      const [rows] = await database.pool.query(
-        `SELECT ${columns} FROM computer_secrets WHERE computer_id = ? ORDER BY name`,
-        [computerId],
-      );
+      const sql = `SELECT ${columns} FROM computer_secrets WHERE computer_id = ? ORDER BY name`;
+      const rows = await select<Row>(database.pool, sql, [computerId]);
       type Row = Omit<ComputerSecret, 'hosts' | 'inUrl' | 'headers'> & PlacementRow;
-      return (rows as Row[]).map((row) => ({ ...row, ...placementOf(row) }));
+      return rows.map((row) => ({ ...row, ...placementOf(row) }));
     },
 
     /** What the proxy puts in for a computer at this moment; nothing for one that is deleted. */

@@ -31,6 +31,8 @@ export interface ComputerFields {
   env?: Record<string, string>;
 }
 
+const settable = ['name', 'driver', 'cpuMilli', 'memoryMiB', 'diskMiB', 'idleMinutes'] as const;
+
 /** An order to a host: ids and limits, and the variables in clear. */
 export interface ComputerOrder {
   computerId: string;
@@ -58,8 +60,9 @@ export function createComputers(database: Database, envelope: Envelope, config: 
   };
 
   async function openEnv({ id, spaceId }: Computer): Promise<Record<string, string>> {
-    const [rows] = await database.pool.query('SELECT sealed_env AS sealed FROM computers WHERE id = ?', [id]);
-    const sealed = (rows as { sealed: Buffer | null }[])[0]?.sealed ?? null;
+    const sql = 'SELECT sealed_env AS sealed FROM computers WHERE id = ?';
+    const rows = await select<{ sealed: Buffer | null }>(database.pool, sql, [id]);
+    const sealed = rows[0]?.sealed ?? null;
     if (sealed === null) return {};
     const opened = await envelope.open(spaceId, sealedContext(id), sealed);
     const env = JSON.parse(opened.toString('utf8')) as Record<string, string>;
@@ -70,19 +73,12 @@ export function createComputers(database: Database, envelope: Envelope, config: 
   async function rowOf(spaceId: string, id: string, fields: ComputerFields): Promise<Record<string, unknown>> {
     assertWithinLimits(fields, config);
     if (fields.driver != null) await assertOffered(database, fields.driver, config);
-    const { name, env } = fields;
-    const columns = { driver: 'driver', cpuMilli: 'cpu_milli', memoryMiB: 'memory_mib', diskMiB: 'disk_mib' } as const;
     const row: Record<string, unknown> = {};
-    if (name !== undefined) row.name = name;
-    if (fields.idleMinutes !== undefined) row.idle_minutes = fields.idleMinutes;
-    for (const [field, column] of Object.entries(columns)) {
-      const value = fields[field as keyof typeof columns];
-      if (value !== undefined) row[column] = value;
-    }
-    if (env !== undefined) {
-      assertEnv(env);
-      row.env_names = JSON.stringify(Object.keys(env));
-      row.sealed_env = Object.keys(env).length === 0 ? null : await sealEnv(spaceId, id, env);
+    for (const field of settable) if (fields[field] !== undefined) row[field] = fields[field];
+    if (fields.env !== undefined) {
+      assertEnv(fields.env);
+      row.envNames = Object.keys(fields.env);
+      row.sealedEnv = Object.keys(fields.env).length === 0 ? null : await sealEnv(spaceId, id, fields.env);
     }
     return row;
   }
@@ -150,15 +146,15 @@ export async function insertComputer(
   const now = new Date();
   await insert(tx, 'computers', {
     name: defaultComputerName,
-    env_names: '[]',
+    envNames: [],
     status: 'created',
     generation: 0,
     ...row,
     id,
-    space_id: spaceId,
-    created_by: createdBy,
-    created_at: now,
-    status_at: now,
+    spaceId,
+    createdBy,
+    createdAt: now,
+    statusAt: now,
   });
 }
 

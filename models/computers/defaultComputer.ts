@@ -1,10 +1,9 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import { requireLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { execute } from '../database/sql.ts';
+import { execute, select } from '../database/sql.ts';
 import { type Computer, computerColumns, computerOf, getComputer } from './computer.ts';
 
 export const defaultComputerName = 'Computer';
@@ -42,8 +41,6 @@ export function requestedComputer(database: Database, spaceId: string, id: strin
 }
 
 async function find({ pool }: Database, spaceId: string): Promise<Computer | undefined> {
-  const [[row]] = await pool.query<RowDataPacket[]>(`SELECT ${computerColumns} FROM computers WHERE default_of = ?`, [
-    spaceId,
-  ]);
+  const [row] = await select(pool, `SELECT ${computerColumns} FROM computers WHERE default_of = ?`, [spaceId]);
   return row && computerOf(row);
 }

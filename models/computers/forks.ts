@@ -29,7 +29,7 @@ export async function askToFork(
       id,
       spaceId,
       createdBy: actor.userId,
-      row: { ...copyOf(from, name), sealed_env: sealed },
+      row: { ...copyOf(from, name), sealedEnv: sealed },
     });
     await appendAudit(tx, spaceId, actor, 'computer.forked', computerId);
     return from.hostId === null ? undefined : beginComputerOperation(tx, { id, spaceId }, 'forkComputer', actor.userId);
@@ -49,13 +49,13 @@ function copyOf(from: Computer, name: string | undefined): Record<string, unknow
   return {
     name: name ?? from.name,
     driver: from.driver,
-    cpu_milli: from.cpuMilli,
-    memory_mib: from.memoryMiB,
-    disk_mib: from.diskMiB,
-    idle_minutes: from.idleMinutes,
-    env_names: JSON.stringify(from.envNames),
-    forked_from: from.id,
-    host_id: from.hostId,
+    cpuMilli: from.cpuMilli,
+    memoryMiB: from.memoryMiB,
+    diskMiB: from.diskMiB,
+    idleMinutes: from.idleMinutes,
+    envNames: from.envNames,
+    forkedFrom: from.id,
+    hostId: from.hostId,
     wish: from.hostId === null ? null : 'fork',
   };
 }

@@ -1,7 +1,7 @@
 import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { execute } from '../database/sql.ts';
+import { execute, select } from '../database/sql.ts';
 import type { ComputerDriver } from './computer.ts';
 
 /** A host's report about itself. */
@@ -20,23 +20,20 @@ export interface ComputerHostRow extends Omit<HostReport, 'drivers'> {
   seenAt: Date;
 }
 
-const columns = `id, address, drivers, cpu_milli AS cpuMilli, memory_mib AS memoryMiB, max_running AS maxRunning,
-  seen_at AS seenAt`;
+const columns = `id, address, drivers, cpu_milli, memory_mib, max_running, seen_at`;
 
 /** Records that a host is there, and what it can do. */
 export async function reportHost({ pool }: Pick<Database, 'pool'>, host: HostReport): Promise<void> {
   const { id, address, drivers, cpuMilli, memoryMiB, maxRunning } = host;
-  await pool.query(
-    `INSERT INTO computer_hosts (id, address, drivers, cpu_milli, memory_mib, max_running, seen_at) VALUES (?)
+  const sql = `INSERT INTO computer_hosts (id, address, drivers, cpu_milli, memory_mib, max_running, seen_at) VALUES (?)
      ON DUPLICATE KEY UPDATE address = VALUES(address), drivers = VALUES(drivers), cpu_milli = VALUES(cpu_milli),
-       memory_mib = VALUES(memory_mib), max_running = VALUES(max_running), seen_at = VALUES(seen_at)`,
-    [[id, address, drivers.join(','), cpuMilli, memoryMiB, maxRunning, new Date()]],
-  );
+       memory_mib = VALUES(memory_mib), max_running = VALUES(max_running), seen_at = VALUES(seen_at)`;
+  await execute(pool, sql, [[id, address, drivers.join(','), cpuMilli, memoryMiB, maxRunning, new Date()]]);
 }
 
 /** Forgets all addresses. A host gets no requests until it reports its address again. */
 export async function forgetAddresses({ pool }: Pick<Database, 'pool'>): Promise<void> {
-  await pool.query('UPDATE computer_hosts SET address = NULL');
+  await execute(pool, 'UPDATE computer_hosts SET address = NULL');
 }
 
 /** Gives a host another id, together with everything on it. Safe to run again. */
@@ -50,18 +47,17 @@ export async function renameHost(database: Database, from: string, to: string): 
 
 /** A host that shuts down cleanly takes no more computers. Running ones go on. */
 export async function withdrawHost({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
-  await pool.query("UPDATE computer_hosts SET drivers = '' WHERE id = ?", [id]);
+  await execute(pool, "UPDATE computer_hosts SET drivers = '' WHERE id = ?", [id]);
 }
 
 export async function findHost({ pool }: Pick<Database, 'pool'>, id: string): Promise<ComputerHostRow | undefined> {
-  const [rows] = await pool.query(`SELECT ${columns} FROM computer_hosts WHERE id = ?`, [id]);
-  return (rows as ComputerHostRow[])[0];
+  const [row] = await select<ComputerHostRow>(pool, `SELECT ${columns} FROM computer_hosts WHERE id = ?`, [id]);
+  return row;
 }
 
 /** All known hosts, even lost ones. */
 export async function listHosts({ pool }: Pick<Database, 'pool'>): Promise<ComputerHostRow[]> {
-  const [rows] = await pool.query(`SELECT ${columns} FROM computer_hosts ORDER BY id`);
-  return rows as ComputerHostRow[];
+  return select<ComputerHostRow>(pool, `SELECT ${columns} FROM computer_hosts ORDER BY id`);
 }
 
 /**

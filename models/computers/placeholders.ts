@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 
 interface Placeholder {
   spaceId: string;
@@ -12,13 +13,10 @@ interface Placeholder {
 
 /** The placeholders that a computer was given. None for a deleted one. */
 export async function placeholdersOf({ pool }: Pick<Database, 'pool'>, computerId: string): Promise<Placeholder[]> {
-  const [rows] = await pool.query(
-    `SELECT s.space_id AS spaceId, s.name, s.variable, s.placeholder, s.hosts, s.in_url AS inUrl, s.headers
+  const sql = `SELECT s.space_id, s.name, s.variable, s.placeholder, s.hosts, s.in_url, s.headers
        FROM computer_secrets s JOIN computers c ON c.id = s.computer_id
-      WHERE s.computer_id = ? AND c.deleted_at IS NULL ORDER BY s.name`,
-    [computerId],
-  );
-  return rows as Placeholder[];
+      WHERE s.computer_id = ? AND c.deleted_at IS NULL ORDER BY s.name`;
+  return select<Placeholder>(pool, sql, [computerId]);
 }
 
 /** The variables that hold a computer’s placeholders. */

@@ -51,7 +51,7 @@ export async function placeComputer(
 function loadedHosts(tx: Transaction, computer: Placed, { computers }: Settings): Promise<LoadedHost[]> {
   return select<LoadedHost>(
     tx,
-    `SELECT h.id, h.drivers, h.memory_mib AS memoryMiB, h.max_running AS maxRunning, h.seen_at AS seenAt,
+    `SELECT h.id, h.drivers, h.memory_mib, h.max_running, h.seen_at,
        COUNT(c.id) AS running, SUM(CASE WHEN c.id IS NULL THEN 0 ELSE COALESCE(c.memory_mib, ?) END) AS usedMiB
        FROM computer_hosts h
        LEFT JOIN computers c ON c.host_id = h.id AND c.status IN (?) AND c.id <> ?

@@ -1,5 +1,5 @@
-import type { RowDataPacket } from 'mysql2/promise';
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import type { LinkKind } from '../links/links.ts';
 
 /** A link to a port of a computer. */
@@ -22,13 +22,12 @@ export interface PortLink {
 
 export const labelPattern = /^[a-z2-7]{26}$/;
 
-const columns = `l.id, l.space_id AS spaceId, l.computer_id AS computerId, l.port, l.label, l.created_by AS createdBy,
-  l.api_key_id AS apiKeyId, l.created_at AS createdAt, l.expires_at AS expiresAt, l.revoked_at AS revokedAt, l.run_id AS runId`;
+const columns = `l.id, l.space_id, l.computer_id, l.port, l.label, l.created_by, l.api_key_id, l.created_at,
+  l.expires_at, l.revoked_at, l.run_id`;
 
 /** Finds links by a condition on the table `l`. */
 export async function findLinks({ pool }: Pick<Database, 'pool'>, sql: string, values: unknown[]): Promise<PortLink[]> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM port_links l WHERE ${sql}`, values);
-  return rows as unknown as PortLink[];
+  return select<PortLink>(pool, `SELECT ${columns} FROM port_links l WHERE ${sql}`, values);
 }
 
 export const mostLinks = 100;

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import type { Actor } from '../audit/audit.ts';
 import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { insertLink, revokeLink } from '../links/links.ts';
 import { findLinks, mostLinks, type PortLink, portLinkKind } from './portLink.ts';
 import { portVisits } from './portVisits.ts';
@@ -60,12 +60,12 @@ export async function insertPortLink(tx: Transaction, fields: NewPortLink, actor
   const { id, spaceId, computerId, port, createdBy, apiKeyId, ttlSeconds, runId } = fields;
   await lockLivingSpace(tx, spaceId);
   const columns = {
-    space_id: spaceId,
+    spaceId,
     port,
     label: newLabel(),
-    created_by: createdBy,
-    api_key_id: apiKeyId,
-    run_id: runId ?? null,
+    createdBy,
+    apiKeyId,
+    runId: runId ?? null,
   };
   return insertLink(tx, portLinkKind, { id, openedId: computerId, spaceId, ttlSeconds, columns }, actor);
 }
@@ -82,12 +82,13 @@ function newLabel(): string {
 /** Removes links that ended long ago, a few with each new one. */
 async function forget(database: Database, spaceId: string, now: Date): Promise<void> {
   const before = new Date(now.getTime() - rememberedDays * 86_400_000);
-  const [rows] = await database.pool.query<RowDataPacket[]>(
-    'SELECT id FROM port_links WHERE space_id = ? AND expires_at < ? LIMIT ?',
-    [spaceId, before, forgottenAtOnce],
-  );
+  const rows = await select(database.pool, 'SELECT id FROM port_links WHERE space_id = ? AND expires_at < ? LIMIT ?', [
+    spaceId,
+    before,
+    forgottenAtOnce,
+  ]);
   const ids = rows.map((row) => String(row.id));
   if (ids.length === 0) return;
-  await database.pool.query('DELETE FROM port_link_visits WHERE link_id IN (?)', [ids]);
-  await database.pool.query('DELETE FROM port_links WHERE id IN (?)', [ids]);
+  await execute(database.pool, 'DELETE FROM port_link_visits WHERE link_id IN (?)', [ids]);
+  await execute(database.pool, 'DELETE FROM port_links WHERE id IN (?)', [ids]);
 }

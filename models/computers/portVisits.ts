@@ -1,7 +1,6 @@
-import type { ResultSetHeader, RowDataPacket } from 'mysql2/promise';
 import { DomainError } from '../../base/errors.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { insert, select } from '../database/sql.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { hashLinkToken, linkEnded, linkHolds, newLinkToken } from '../links/links.ts';
 import { findLinks, type PortLink, portLinkKind } from './portLink.ts';
 
@@ -24,16 +23,16 @@ export interface Visit {
 const mostVisitors = 500;
 /** An older release did not record the user. Then it is the link's maker. */
 const askerColumns = `COALESCE(v.asked_by, l.created_by) AS userId,
-  IF(v.asked_by IS NULL, l.api_key_id, v.api_key_id) AS apiKeyId, v.session_id AS sessionId`;
+  IF(v.asked_by IS NULL, l.api_key_id, v.api_key_id) AS apiKeyId, v.session_id`;
 
 /** The browsers that links let in. Tokens and cookies are kept as hashes. */
 export function portVisits(database: Database) {
   async function findAskers(sql: string, values: unknown[]): Promise<VisitAsker[]> {
-    const [rows] = await database.pool.query<RowDataPacket[]>(
+    return select<VisitAsker>(
+      database.pool,
       `SELECT ${askerColumns} FROM port_link_visits v JOIN port_links l ON l.id = v.link_id WHERE ${sql}`,
       values,
     );
-    return rows as unknown as VisitAsker[];
   }
 
   return {
@@ -53,13 +52,13 @@ export function portVisits(database: Database) {
           throw new DomainError('unprocessable', 'TOO_MANY_VISITORS', detail);
         }
         await insert(tx, 'port_link_visits', {
-          token_hash: hashLinkToken(token),
-          link_id: link.id,
-          space_id: link.spaceId,
-          asked_by: asker.userId,
-          api_key_id: asker.apiKeyId,
-          session_id: asker.sessionId,
-          created_at: new Date(),
+          tokenHash: hashLinkToken(token),
+          linkId: link.id,
+          spaceId: link.spaceId,
+          askedBy: asker.userId,
+          apiKeyId: asker.apiKeyId,
+          sessionId: asker.sessionId,
+          createdAt: new Date(),
         });
       });
       return token;
@@ -73,7 +72,8 @@ export function portVisits(database: Database) {
     /** Exchanges a token for a cookie, once. Undefined if the token is unknown, another link's or used. */
     async admit(linkId: string, token: string): Promise<string | undefined> {
       const cookie = newLinkToken();
-      const [result] = await database.pool.query<ResultSetHeader>(
+      const result = await execute(
+        database.pool,
         'UPDATE port_link_visits SET cookie_hash = ? WHERE token_hash = ? AND link_id = ? AND cookie_hash IS NULL',
         [hashLinkToken(cookie), hashLinkToken(token), linkId],
       );

@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { type Database, transaction } from '../database/database.ts';
@@ -23,7 +22,8 @@ export interface HostUse extends ComputerHostRow {
 }
 
 export async function hostsInUse({ database, config }: Deps): Promise<HostUse[]> {
-  const [rows] = await database.pool.query<RowDataPacket[]>(
+  const rows = await select(
+    database.pool,
     `SELECT host_id AS id, COUNT(*) AS computers, COALESCE(SUM(status IN ('starting', 'running', 'paused')), 0) AS running
        FROM computers WHERE host_id IS NOT NULL GROUP BY host_id`,
   );
@@ -44,7 +44,7 @@ export async function removeHost(deps: Deps, hostId: string): Promise<number> {
   await transaction(database, async (tx) => {
     const [host] = await select<Pick<ComputerHostRow, 'seenAt'>>(
       tx,
-      'SELECT seen_at AS seenAt FROM computer_hosts WHERE id = ? FOR UPDATE',
+      'SELECT seen_at FROM computer_hosts WHERE id = ? FOR UPDATE',
       [hostId],
     );
     if (host === undefined) throw notFound('host');
@@ -56,7 +56,7 @@ export async function removeHost(deps: Deps, hostId: string): Promise<number> {
     await execute(tx, 'DELETE FROM computer_hosts WHERE id = ?', [hostId]);
   });
   // From here on their requests are refused with `HOST_REMOVED`, so updating each row may take its time or be repeated.
-  const [rows] = await database.pool.query<RowDataPacket[]>('SELECT id FROM computers WHERE host_id = ?', [hostId]);
+  const rows = await select(database.pool, 'SELECT id FROM computers WHERE host_id = ?', [hostId]);
   for (const { id } of rows) await tellOf(deps, String(id), hostId);
   return rows.length;
 }
@@ -74,16 +74,14 @@ async function tellOf(deps: Deps, computerId: string, hostId: string): Promise<v
 /** Deletes the rows of silent hosts without computers, and the remains noted for them. Returns how many hosts. */
 export async function forgetSilentHosts({ pool }: Pick<Database, 'pool'>, now: Date): Promise<number> {
   const before = (ms: number) => new Date(now.getTime() - ms);
-  const [silent] = await pool.query<RowDataPacket[]>(
-    `SELECT h.id FROM computer_hosts h WHERE h.seen_at < ?
+  const sql = `SELECT h.id FROM computer_hosts h WHERE h.seen_at < ?
        AND NOT EXISTS (SELECT 1 FROM computers c WHERE c.host_id = h.id)
-       AND NOT EXISTS (SELECT 1 FROM computer_remains r WHERE r.host_id = h.id AND r.since >= ?) LIMIT 100`,
-    [before(silentMs), before(remainsMs)],
-  );
+       AND NOT EXISTS (SELECT 1 FROM computer_remains r WHERE r.host_id = h.id AND r.since >= ?) LIMIT 100`;
+  const silent = await select(pool, sql, [before(silentMs), before(remainsMs)]);
   for (const { id } of silent) {
-    await pool.query('DELETE FROM computer_remains WHERE host_id = ?', [id]);
+    await execute(pool, 'DELETE FROM computer_remains WHERE host_id = ?', [id]);
     // Not if it has just come back.
-    await pool.query('DELETE FROM computer_hosts WHERE id = ? AND seen_at < ?', [id, before(silentMs)]);
+    await execute(pool, 'DELETE FROM computer_hosts WHERE id = ? AND seen_at < ?', [id, before(silentMs)]);
   }
   return silent.length;
 }

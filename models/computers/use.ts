@@ -1,5 +1,5 @@
-import type { ResultSetHeader } from 'mysql2';
 import type { Database } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import type { Computer } from './computer.ts';
 
 /** Use is recorded at most this often: far below the shortest idle time. */
@@ -15,7 +15,8 @@ export async function markUsed(
 ): Promise<boolean> {
   const now = new Date();
   if (usedAt !== null && now.getTime() - usedAt.getTime() < notedEveryMs) return true;
-  const [{ affectedRows }] = await pool.query<ResultSetHeader>(
+  const { affectedRows } = await execute(
+    pool,
     "UPDATE computers SET used_at = ? WHERE id = ? AND generation = ? AND status = 'running' AND wish IS NULL AND deleted_at IS NULL",
     [now, id, generation],
   );

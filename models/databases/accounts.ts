@@ -1,8 +1,8 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { DecryptionError } from '../../crypto/errors.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 
 /**
  * The purposes of Atrium's own accounts. Both are read-only: `reader` for queries of agents, and `keeper` for backups,
@@ -38,16 +38,13 @@ export interface DatabaseAccount {
   purpose: AccountPurpose | null;
 }
 
-const columns = `id, database_id AS databaseId, space_id AS spaceId, server_user AS serverUser, sealed,
-  previous_sealed AS previousSealed, previous_until AS previousUntil, password_version AS passwordVersion,
-  set_version AS setVersion, app_id AS appId, item_id AS itemId, revoked_at AS revokedAt,
-  is_cut AS isCut, purpose`;
+const columns = `id, database_id, space_id, server_user, sealed, previous_sealed, previous_until, password_version,
+  set_version, app_id, item_id, revoked_at, is_cut, purpose`;
 
 /** The accounts of a database: the space's own, those of its apps, and Atrium's. */
 export async function accountsOf({ pool }: Pick<Database, 'pool'>, databaseId: string): Promise<DatabaseAccount[]> {
   const sql = `SELECT ${columns} FROM space_database_accounts WHERE database_id = ? ORDER BY id`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [databaseId]);
-  return rows as unknown as DatabaseAccount[];
+  return select<DatabaseAccount>(pool, sql, [databaseId]);
 }
 
 /**
@@ -60,8 +57,8 @@ export async function ownAccountOf(
   purpose: AccountPurpose | null = null,
 ): Promise<DatabaseAccount | undefined> {
   const sql = `SELECT ${columns} FROM space_database_accounts WHERE database_id = ? AND app_id IS NULL AND purpose <=> ?`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [databaseId, purpose]);
-  return rows[0] as unknown as DatabaseAccount | undefined;
+  const [row] = await select<DatabaseAccount>(pool, sql, [databaseId, purpose]);
+  return row;
 }
 
 export async function sealPassword(
@@ -93,7 +90,7 @@ export async function findAccountOf(
   { databaseId, appId }: { databaseId: string; appId: string },
 ): Promise<string | undefined> {
   const sql = 'SELECT id FROM space_database_accounts WHERE app_id = ? AND database_id = ?';
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [appId, databaseId]);
+  const rows = await select(pool, sql, [appId, databaseId]);
   return rows[0] && String(rows[0].id);
 }
 
@@ -102,8 +99,8 @@ export async function spacesOf(
   { pool }: Pick<Database, 'pool'>,
   users: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
-  const sql = 'SELECT server_user AS user, space_id AS spaceId FROM space_database_accounts WHERE server_user IN (?)';
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [users]);
+  const sql = 'SELECT server_user AS user, space_id FROM space_database_accounts WHERE server_user IN (?)';
+  const rows = await select(pool, sql, [users]);
   return new Map(rows.map(({ user, spaceId }) => [String(user), String(spaceId)]));
 }
 
@@ -114,8 +111,8 @@ export async function passwordsIn(
   spaceId: string,
 ): Promise<string[]> {
   const sql = `SELECT ${columns} FROM space_database_accounts WHERE space_id = ?`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [spaceId]);
-  const opened = (rows as unknown as DatabaseAccount[]).flatMap((account) =>
+  const rows = await select<DatabaseAccount>(pool, sql, [spaceId]);
+  const opened = rows.flatMap((account) =>
     [account.sealed, account.previousSealed]
       .filter((one) => one !== null)
       .map((one) => openPassword(envelope, account, one).catch(unusable)),

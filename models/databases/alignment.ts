@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
@@ -96,11 +95,9 @@ async function asAligned(open: OpenSealed, account: DatabaseAccount, now: Date):
 
 /** True if aligning the database takes long, because it is filled or its tables are rewritten. */
 export async function takesLong({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT 1 FROM space_databases
-      WHERE id = ? AND state = 'living' AND (compacts > 0 OR (restores IS NOT NULL AND is_made = 0))`,
-    [id],
-  );
+  const sql = `SELECT 1 FROM space_databases
+      WHERE id = ? AND state = 'living' AND (compacts > 0 OR (restores IS NOT NULL AND is_made = 0))`;
+  const rows = await select(pool, sql, [id]);
   return rows.length > 0;
 }
 
@@ -149,7 +146,7 @@ export async function finishAlignment(database: Database, aligned: Alignment): P
     ]);
     // A database that was deleted before it was filled is filled when it is restored.
     if (aligned.restores === null || aligned.state !== 'deleted') await noteFilled(tx, aligned);
-    const note = { due_at: aligned.nextAt, compacts: 0 };
+    const note = { dueAt: aligned.nextAt, compacts: 0 };
     await execute(tx, 'UPDATE space_databases SET ? WHERE id = ?', [note, aligned.id]);
     if (aligned.state === 'purged') await dropBackupsOf(tx, aligned.id);
     await endOperations(tx, aligned.id, { status: 'succeeded', result: { databaseId: aligned.id } });
@@ -159,8 +156,8 @@ export async function finishAlignment(database: Database, aligned: Alignment): P
 
 /** Records that the database is filled from its backup, or gone. */
 async function noteFilled(tx: Transaction, { id, restores, state, leftOut }: Alignment): Promise<void> {
-  const made = { is_made: state === 'purged' ? 0 : 1, restores: null };
-  const note = leftOut === undefined ? made : { ...made, left_out: writeLeftOut(leftOut) };
+  const made = { isMade: state === 'purged' ? 0 : 1, restores: null };
+  const note = leftOut === undefined ? made : { ...made, leftOut: writeLeftOut(leftOut) };
   await execute(tx, 'UPDATE space_databases SET ? WHERE id = ?', [note, id]);
   if (restores !== null) await dropIfLeft(tx, restores);
 }

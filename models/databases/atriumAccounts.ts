@@ -27,7 +27,7 @@ export async function giveAtriumAccounts(
       const known = await accountsOf(database, databaseId);
       if (!missingOf(known).includes(purpose)) return;
       const user = newName(purpose === 'keeper' ? names.keeper : names.user);
-      const row = { id: account.id, database_id: databaseId, space_id: spaceId, server_user: user, sealed, purpose };
+      const row = { id: account.id, databaseId, spaceId, serverUser: user, sealed, purpose };
       await insert(tx, 'space_database_accounts', row);
     });
   }

@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
@@ -28,8 +27,8 @@ export interface DatabaseBackup {
   endedAt: Date | null;
 }
 
-const columns = `id, database_id AS databaseId, space_id AS spaceId, state, object_key AS objectKey,
-  size_bytes AS sizeBytes, left_out AS leftOut, error_code AS errorCode, error_detail AS errorDetail, created_by AS createdBy, created_at AS createdAt, ended_at AS endedAt`;
+const columns = `id, database_id, space_id, state, object_key, size_bytes, left_out, error_code, error_detail,
+  created_by, created_at, ended_at`;
 
 function read(row: object): DatabaseBackup {
   const found = row as Omit<DatabaseBackup, 'leftOut'> & { leftOut: string | null };
@@ -49,8 +48,8 @@ export async function listBackups(
 
 export async function findBackup({ pool }: Pick<Database, 'pool'>, id: string): Promise<DatabaseBackup | undefined> {
   const sql = `SELECT ${columns} FROM space_database_backups WHERE id = ?`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [id]);
-  return rows[0] && read(rows[0]);
+  const [row] = await select(pool, sql, [id]);
+  return row && read(row);
 }
 
 /** Throws 404. */

@@ -56,8 +56,8 @@ async function begin(
   }: Record<'id' | 'spaceId' | 'databaseId', string> & { createdBy: string | null },
 ): Promise<void> {
   const now = new Date();
-  const row = { id, space_id: spaceId, database_id: databaseId, state: 'making', created_by: createdBy };
-  await insert(tx, 'space_database_backups', { ...row, created_at: now, due_at: now });
+  const row = { id, spaceId, databaseId, state: 'making', createdBy };
+  await insert(tx, 'space_database_backups', { ...row, createdAt: now, dueAt: now });
 }
 
 /** Throws 404, and 409 `BACKUP_IN_USE` while it is being made, or a database from it. */
@@ -112,12 +112,12 @@ export async function keepBackup(
     await driveModels(tx).DriveObject.keep(objectKey, sha256, tx);
     const as = {
       state: 'kept',
-      object_key: objectKey,
-      size_bytes: sizeBytes,
-      left_out: writeLeftOut(leftOut),
-      error_detail: null,
+      objectKey,
+      sizeBytes,
+      leftOut: writeLeftOut(leftOut),
+      errorDetail: null,
     };
-    const end = { ...as, due_at: null, ended_at: new Date() };
+    const end = { ...as, dueAt: null, endedAt: new Date() };
     await execute(tx, 'UPDATE space_database_backups SET ? WHERE id = ?', [end, id]);
     await dropOldBackups(tx, backup.databaseId, kept);
   });
@@ -128,7 +128,7 @@ export async function failBackup(database: Database, id: string, code: string, k
   await transaction(database, async (tx) => {
     const backup = await lockBackup(tx, id);
     if (backup?.state !== 'making') return;
-    const end = { state: 'failed', error_code: code, due_at: null, ended_at: new Date() };
+    const end = { state: 'failed', errorCode: code, dueAt: null, endedAt: new Date() };
     await execute(tx, 'UPDATE space_database_backups SET ? WHERE id = ?', [end, id]);
     await dropOldBackups(tx, backup.databaseId, kept);
   });
@@ -137,7 +137,7 @@ export async function failBackup(database: Database, id: string, code: string, k
 /** Records why an attempt failed. The text has the tenant's data, so it is in the row and not in a history. */
 export async function noteFailure({ pool }: Pick<Database, 'pool'>, id: string, detail: string | null): Promise<void> {
   const sql = "UPDATE space_database_backups SET error_detail = ? WHERE id = ? AND state = 'making'";
-  await pool.query(sql, [detail?.slice(0, mostDetail) ?? null, id]);
+  await execute(pool, sql, [detail?.slice(0, mostDetail) ?? null, id]);
 }
 
 export type DueBackup = Waiting & { spaceId: string };
@@ -146,7 +146,7 @@ export type DueBackup = Waiting & { spaceId: string };
 export const dueBackups = waitingIn<DueBackup>({
   table: 'space_database_backups',
   index: 'space_database_backups_due',
-  columns: ['space_id AS spaceId'],
+  columns: ['space_id'],
   where: 'due_at IS NOT NULL',
   time: 'due_at',
 });
@@ -155,7 +155,7 @@ export const dueBackups = waitingIn<DueBackup>({
 export const databasesToBackUp = waitingIn<DueBackup>({
   table: 'space_databases',
   index: 'space_databases_backup',
-  columns: ['space_id AS spaceId'],
+  columns: ['space_id'],
   where: 'backup_at IS NOT NULL',
   time: 'backup_at',
 });

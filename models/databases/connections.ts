@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
@@ -32,7 +31,7 @@ export async function connectApp(tx: Transaction, connection: NewConnection): Pr
   if (living.length === 0) throw notFound('app');
   const known = await select<{ id: string; databaseId: string; revokedAt: Date | null }>(
     tx,
-    `SELECT a.id, a.database_id AS databaseId, a.revoked_at AS revokedAt FROM space_database_accounts a
+    `SELECT a.id, a.database_id, a.revoked_at FROM space_database_accounts a
        JOIN space_databases d ON d.id = a.database_id AND d.state <> 'purged' WHERE a.app_id = ?`,
     [app.id],
   );
@@ -49,8 +48,8 @@ export async function connectApp(tx: Transaction, connection: NewConnection): Pr
   }
   if (former === undefined) {
     const { id: databaseId, spaceId } = database;
-    const row = { id: account.id, database_id: databaseId, space_id: spaceId, app_id: app.id, item_id: app.itemId };
-    await insert(tx, 'space_database_accounts', { ...row, server_user: serverUser, sealed });
+    const row = { id: account.id, databaseId, spaceId, appId: app.id, itemId: app.itemId };
+    await insert(tx, 'space_database_accounts', { ...row, serverUser, sealed });
     return true;
   }
   await execute(
@@ -71,7 +70,7 @@ export async function disconnectApp(
 ): Promise<boolean> {
   const known = await select<{ id: string; revokedAt: Date | null }>(
     tx,
-    'SELECT id, revoked_at AS revokedAt FROM space_database_accounts WHERE database_id = ? AND item_id = ?',
+    'SELECT id, revoked_at FROM space_database_accounts WHERE database_id = ? AND item_id = ?',
     [id, itemId],
   );
   if (known.length === 0) throw notFound('connection');
@@ -94,20 +93,22 @@ export async function databaseOfApp(
   envelope: Envelope,
   appId: string,
 ): Promise<AppDatabase | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT a.id, a.space_id AS spaceId, a.server_user AS user, a.sealed, d.server_name AS serverName,
+  const [row] = await select<
+    Omit<AppDatabase, 'password'> & {
+      id: string;
+      spaceId: string;
+      sealed: Buffer;
+      isUnderWay: number;
+      state: DatabaseState;
+    }
+  >(
+    pool,
+    `SELECT a.id, a.space_id, a.server_user AS user, a.sealed, d.server_name,
         a.set_version <> a.password_version AS isUnderWay, d.state
        FROM space_database_accounts a JOIN space_databases d ON d.id = a.database_id AND d.state <> 'purged'
       WHERE a.app_id = ? AND a.revoked_at IS NULL`,
     [appId],
   );
-  const [row] = rows as unknown as (Omit<AppDatabase, 'password'> & {
-    id: string;
-    spaceId: string;
-    sealed: Buffer;
-    isUnderWay: number;
-    state: DatabaseState;
-  })[];
   if (row === undefined) return undefined;
   if (row.state === 'deleted') {
     const detail = 'The database of the app is deleted. Restore it, or disconnect the app.';
@@ -124,7 +125,7 @@ export async function databaseOfApp(
 /** True if an app is connected to a database. */
 export async function hasDatabase({ pool }: Pick<Database, 'pool'>, appId: string): Promise<boolean> {
   const sql = 'SELECT 1 FROM space_database_accounts WHERE app_id = ? AND revoked_at IS NULL LIMIT 1';
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [appId]);
+  const rows = await select(pool, sql, [appId]);
   return rows.length > 0;
 }
 
@@ -133,7 +134,8 @@ export async function isConnected(
   { pool }: Pick<Database, 'pool'>,
   { spaceId, serverName }: { spaceId: string; serverName: string },
 ): Promise<boolean> {
-  const [rows] = await pool.query<RowDataPacket[]>(
+  const rows = await select(
+    pool,
     `SELECT 1 FROM space_databases d JOIN space_database_accounts a ON a.database_id = d.id
       WHERE d.server_name = ? AND d.space_id = ? AND d.state = 'living' AND a.app_id IS NOT NULL AND a.revoked_at IS NULL
       LIMIT 1`,
@@ -148,11 +150,9 @@ export async function appsConnectedTo(
   databaseIds: readonly string[],
 ): Promise<Map<string, string[]>> {
   if (databaseIds.length === 0) return new Map();
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT database_id AS databaseId, item_id AS itemId FROM space_database_accounts
-      WHERE database_id IN (?) AND app_id IS NOT NULL AND revoked_at IS NULL ORDER BY id`,
-    [databaseIds],
-  );
+  const sql = `SELECT database_id, item_id FROM space_database_accounts
+      WHERE database_id IN (?) AND app_id IS NOT NULL AND revoked_at IS NULL ORDER BY id`;
+  const rows = await select(pool, sql, [databaseIds]);
   const grouped = Map.groupBy(rows, ({ databaseId }) => String(databaseId));
   return new Map([...grouped].map(([id, found]) => [id, found.map(({ itemId }) => String(itemId))]));
 }

@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 import { lockDatabase } from './spaceDatabase.ts';
@@ -12,10 +11,9 @@ export interface DatabaseOnServer {
 
 /** The databases that the server has, or had when the rows were written. */
 export async function databasesOnServer({ pool }: Pick<Database, 'pool'>): Promise<DatabaseOnServer[]> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT id, server_name AS serverName, state = 'living' AS isLiving FROM space_databases
-      WHERE state IN ('living', 'deleted') AND is_made = 1 ORDER BY state, id`,
-  );
+  const sql = `SELECT id, server_name, state = 'living' AS isLiving FROM space_databases
+      WHERE state IN ('living', 'deleted') AND is_made = 1 ORDER BY state, id`;
+  const rows = await select(pool, sql);
   return rows.map(({ id, serverName, isLiving }) => ({ id, serverName, isLiving: Boolean(isLiving) }));
 }
 
@@ -29,7 +27,7 @@ export async function noteLost(database: Database, id: string): Promise<void> {
 /** True if the caller has not filled it yet. */
 export async function isToBeFilled({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
   const sql = "SELECT 1 FROM space_databases WHERE id = ? AND state = 'living' AND is_made = 0 AND restores IS NULL";
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [id]);
+  const rows = await select(pool, sql, [id]);
   return rows.length > 0;
 }
 
@@ -43,7 +41,7 @@ export async function makeFromOwnBackup(database: Database, id: string): Promise
     const newest =
       "SELECT id FROM space_database_backups WHERE database_id = ? AND state = 'kept' ORDER BY id DESC LIMIT 1";
     const [backup] = await select<{ id: string }>(tx, newest, [id]);
-    const change = { restores: backup?.id ?? null, is_made: 0, due_at: new Date() };
+    const change = { restores: backup?.id ?? null, isMade: 0, dueAt: new Date() };
     await execute(tx, 'UPDATE space_databases SET ?, version = version + 1 WHERE id = ?', [change, id]);
   });
 }

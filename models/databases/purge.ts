@@ -1,5 +1,5 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 
 /** Has the databases of a deleted space removed, and forgets what it called them. Returns those that may be there. */
 export async function purgeDatabasesOf(
@@ -7,13 +7,13 @@ export async function purgeDatabasesOf(
   spaceId: string,
 ): Promise<{ id: string; spaceId: string }[]> {
   const now = new Date();
-  await pool.query(
+  await execute(
+    pool,
     `UPDATE space_databases
         SET state = 'purged', name = '', live_name = NULL, version = version + 1, due_at = ?, purge_at = ?
       WHERE space_id = ? AND state <> 'purged'`,
     [now, now, spaceId],
   );
-  const sql = 'SELECT id, space_id AS spaceId FROM space_databases WHERE space_id = ? AND due_at IS NOT NULL LIMIT 200';
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [spaceId]);
-  return rows as unknown as { id: string; spaceId: string }[];
+  const sql = 'SELECT id, space_id FROM space_databases WHERE space_id = ? AND due_at IS NOT NULL LIMIT 200';
+  return select<{ id: string; spaceId: string }>(pool, sql, [spaceId]);
 }

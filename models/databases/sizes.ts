@@ -1,6 +1,5 @@
-import type { RowDataPacket } from 'mysql2';
 import { type Database, transaction } from '../database/database.ts';
-import { execute } from '../database/sql.ts';
+import { execute, select } from '../database/sql.ts';
 import { lockDatabase } from './spaceDatabase.ts';
 
 export interface SizeLimits {
@@ -43,14 +42,10 @@ export async function recordSizes(
 ): Promise<{ id: string; spaceId: string }[]> {
   const changed: { id: string; spaceId: string }[] = [];
   for (let after = ''; ; ) {
-    const [rows] = await database.pool.query<RowDataPacket[]>(
-      `SELECT id, space_id AS spaceId, server_name AS serverName, size_bytes AS sizeBytes, table_count AS tableCount,
-          is_full AS isFull
+    const sql = `SELECT id, space_id, server_name, size_bytes, table_count, is_full
          FROM space_databases FORCE INDEX (space_databases_state)
-        WHERE state = 'living' AND is_made = 1 AND id > ? ORDER BY id LIMIT ${rowsAtOnce}`,
-      [after],
-    );
-    const known = rows as unknown as Known[];
+        WHERE state = 'living' AND is_made = 1 AND id > ? ORDER BY id LIMIT ${rowsAtOnce}`;
+    const known = await select<Known>(database.pool, sql, [after]);
     after = known.at(-1)?.id ?? '';
     if (after === '') return changed;
     for (const one of known) {
@@ -67,7 +62,7 @@ async function record(database: Database, known: Known, { bytes, tables }: Measu
   const isSame = Number(known.sizeBytes) === bytes && known.tableCount === tables;
   if (!isSame) {
     const sql = 'UPDATE space_databases SET size_bytes = ?, table_count = ? WHERE id = ?';
-    await database.pool.query(sql, [bytes, tables, known.id]);
+    await execute(database.pool, sql, [bytes, tables, known.id]);
   }
   if (isFull === Number(known.isFull)) return false;
   return transaction(database, async (tx) => {

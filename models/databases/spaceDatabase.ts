@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
@@ -44,9 +43,8 @@ export interface SpaceDatabase {
   leftOut: LeftOut;
 }
 
-const columns = `id, space_id AS spaceId, name, server_name AS serverName, state, is_made AS isMade, version,
-  created_by AS createdBy, created_at AS createdAt, deleted_at AS deletedAt, purge_at AS purgeAt,
-  size_bytes AS sizeBytes, table_count AS tableCount, is_full AS isFull, compacts, restores, left_out AS leftOut`;
+const columns = `id, space_id, name, server_name, state, is_made, version, created_by, created_at, deleted_at,
+  purge_at, size_bytes, table_count, is_full, compacts, restores, left_out`;
 
 type Flag = 'isMade' | 'isFull';
 
@@ -73,10 +71,8 @@ export async function getDatabase(
   { pool }: Pick<Database, 'pool'>,
   { spaceId, id }: { spaceId: string; id: string },
 ): Promise<SpaceDatabase> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM space_databases WHERE id = ? AND space_id = ? AND state <> 'purged'`,
-    [id, spaceId],
-  );
+  const sql = `SELECT ${columns} FROM space_databases WHERE id = ? AND space_id = ? AND state <> 'purged'`;
+  const rows = await select(pool, sql, [id, spaceId]);
   if (rows[0] === undefined) throw notFound('database');
   return read(rows[0]);
 }
@@ -87,14 +83,14 @@ export async function findByName(
   { spaceId, name }: { spaceId: string; name: string },
 ): Promise<SpaceDatabase> {
   const sql = `SELECT ${columns} FROM space_databases WHERE space_id = ? AND live_name = ?`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [spaceId, nameKey(name)]);
+  const rows = await select(pool, sql, [spaceId, nameKey(name)]);
   if (rows[0] === undefined) throw notFound('database');
   return read(rows[0]);
 }
 
 export async function isLiving({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
   const sql = "SELECT 1 FROM space_databases WHERE id = ? AND state = 'living'";
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [id]);
+  const rows = await select(pool, sql, [id]);
   return rows.length > 0;
 }
 

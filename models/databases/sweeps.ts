@@ -1,14 +1,13 @@
-import type { RowDataPacket } from 'mysql2';
 import { removeByIds } from '../database/batches.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { execute } from '../database/sql.ts';
+import { execute, select } from '../database/sql.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 
 /** Databases that may differ between the server and their rows, or whose next change by time is due. */
 export const dueDatabases = waitingIn<Waiting & { spaceId: string }>({
   table: 'space_databases',
   index: 'space_databases_due',
-  columns: ['space_id AS spaceId'],
+  columns: ['space_id'],
   where: 'due_at IS NOT NULL',
   time: 'due_at',
 });
@@ -28,16 +27,14 @@ const rowsAtOnce = 500;
 /** All databases, page by page. */
 export async function* knownDatabases({ pool }: Pick<Database, 'pool'>): AsyncGenerator<KnownDatabase[]> {
   for (let after = ''; ; ) {
-    const [rows] = await pool.query<RowDataPacket[]>(
-      `SELECT id, server_name AS serverName, state, due_at AS dueAt FROM space_databases FORCE INDEX (PRIMARY)
-        WHERE id > ? ORDER BY id LIMIT ${rowsAtOnce}`,
-      [after],
-    );
+    const sql = `SELECT id, server_name, state, due_at FROM space_databases FORCE INDEX (PRIMARY)
+        WHERE id > ? ORDER BY id LIMIT ${rowsAtOnce}`;
+    const rows = await select(pool, sql, [after]);
     if (rows.length === 0) return;
     after = String(rows.at(-1)?.id);
-    const [accounts] = await pool.query<RowDataPacket[]>(
-      `SELECT database_id AS databaseId, server_user AS serverUser, revoked_at AS revokedAt
-        FROM space_database_accounts WHERE database_id IN (?)`,
+    const accounts = await select(
+      pool,
+      'SELECT database_id, server_user, revoked_at FROM space_database_accounts WHERE database_id IN (?)',
       [rows.map(({ id }) => id)],
     );
     const usersOf = Map.groupBy(accounts, ({ databaseId }) => String(databaseId));
@@ -57,7 +54,7 @@ export async function* knownDatabases({ pool }: Pick<Database, 'pool'>): AsyncGe
 
 /** Marks a database for a new alignment. */
 export async function markDue({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
-  await pool.query(`UPDATE space_databases SET due_at = ?, version = version + 1 WHERE id = ?`, [new Date(), id]);
+  await execute(pool, `UPDATE space_databases SET due_at = ?, version = version + 1 WHERE id = ?`, [new Date(), id]);
 }
 
 /** Deletes the rows of databases purged before a time. Until then, one that comes back is found and removed. */

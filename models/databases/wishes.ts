@@ -64,7 +64,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
       const changed = await work(tx, found);
       if (changed === false) return undefined;
       await execute(tx, 'UPDATE space_databases SET ? WHERE id = ?', [
-        { ...(changed !== true && changed), version: found.version + 1, due_at: new Date() },
+        { ...(changed !== true && changed), version: found.version + 1, dueAt: new Date() },
         id,
       ]);
       await appendAudit(tx, spaceId, actor, auditOf[kind], id);
@@ -101,22 +101,22 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
         if (there.length >= maxPerSpace) throw tooMany(maxPerSpace);
         if (from !== undefined) await requireKept(tx, spaceId, from);
         const now = new Date();
-        const backups = { restores: from?.id ?? null, backup_at: new Date(now.getTime() + backupMs) };
+        const backups = { restores: from?.id ?? null, backupAt: new Date(now.getTime() + backupMs) };
         const row = {
           ...backups,
           id,
-          space_id: spaceId,
+          spaceId,
           name,
-          live_name: nameKey(name),
-          server_name: newName(names.database),
+          liveName: nameKey(name),
+          serverName: newName(names.database),
         };
-        const state = { state: 'living', version: 1, due_at: now, created_by: actor.userId, created_at: now };
+        const state = { state: 'living', version: 1, dueAt: now, createdBy: actor.userId, createdAt: now };
         await insert(tx, 'space_databases', { ...row, ...state }).catch(asNameTaken);
         await insert(tx, 'space_database_accounts', {
           id: account.id,
-          database_id: id,
-          space_id: spaceId,
-          server_user: newName(names.user),
+          databaseId: id,
+          spaceId,
+          serverUser: newName(names.user),
           sealed,
         });
         await appendAudit(tx, spaceId, actor, auditOf.createDatabase, id);
@@ -130,7 +130,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
         if (state === 'deleted') return false;
         const now = new Date();
         const purgeAt = new Date(now.getTime() + keptMs);
-        return { state: 'deleted', live_name: null, deleted_at: now, purge_at: purgeAt };
+        return { state: 'deleted', liveName: null, deletedAt: now, purgeAt };
       }),
 
     /** Restores a deleted database. A living one stays as it is. Throws 404, 409 `DATABASE_NAME_TAKEN`. */
@@ -142,7 +142,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
         const sql = 'SELECT id FROM space_databases WHERE space_id = ? AND live_name = ? AND id <> ?';
         if ((await select(tx, sql, [spaceId, nameKey(name), id])).length > 0) throw nameTaken();
         // A deleted database is not backed up, so its time for that may have passed.
-        return { state: 'living', live_name: nameKey(name), deleted_at: null, purge_at: null, backup_at: new Date() };
+        return { state: 'living', liveName: nameKey(name), deletedAt: null, purgeAt: null, backupAt: new Date() };
       }),
 
     /** Purges a deleted database at once. Throws 404, 409 `DATABASE_NOT_DELETED` or `BACKUP_IN_USE`. */
@@ -160,7 +160,7 @@ export function createDatabaseWishes(database: Database, envelope: Envelope, set
             'A database is being restored from one of the backups of this database. Wait until that has ended.';
           throw new DomainError('conflict', 'BACKUP_IN_USE', detail);
         }
-        return { state: 'purged', purge_at: new Date() };
+        return { state: 'purged', purgeAt: new Date() };
       }),
 
     /** Rewrites the tables, to free the space of deleted rows. Throws 404, 409 `DATABASE_DELETED`. */

@@ -1,5 +1,5 @@
-import type { ResultSetHeader } from 'mysql2/promise';
 import type { Database } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import { type DesktopSession, findDesktop } from './session.ts';
 
 /** Who may type: an open page, a caller of the API, or an agent in its turn. */
@@ -31,7 +31,8 @@ export async function takeControl(
   const now = new Date();
   const until = new Date(now.getTime() + leaseMs[controller.kind]);
   const free = isTakeover ? '' : 'AND (controller IS NULL OR controller = ? OR controller_until < ?)';
-  const [{ affectedRows }] = await pool.query<ResultSetHeader>(
+  const { affectedRows } = await execute(
+    pool,
     `UPDATE desktop_sessions SET controller = ?, controller_until = ?
       WHERE id = ? AND status IN ('starting', 'running') ${free}`,
     [textOf(controller), until, sessionId, ...(isTakeover ? [] : [textOf(controller), now])],
@@ -46,10 +47,8 @@ export async function keepControl(
   controller: Controller,
 ): Promise<boolean> {
   const until = new Date(Date.now() + leaseMs[controller.kind]);
-  const [{ affectedRows }] = await pool.query<ResultSetHeader>(
-    'UPDATE desktop_sessions SET controller_until = ? WHERE id = ? AND controller = ?',
-    [until, sessionId, textOf(controller)],
-  );
+  const sql = 'UPDATE desktop_sessions SET controller_until = ? WHERE id = ? AND controller = ?';
+  const { affectedRows } = await execute(pool, sql, [until, sessionId, textOf(controller)]);
   return affectedRows > 0;
 }
 
@@ -59,10 +58,8 @@ export async function releaseControl(
   sessionId: string,
   controller: Controller,
 ): Promise<boolean> {
-  const [{ affectedRows }] = await pool.query<ResultSetHeader>(
-    'UPDATE desktop_sessions SET controller = NULL, controller_until = NULL WHERE id = ? AND controller = ?',
-    [sessionId, textOf(controller)],
-  );
+  const sql = 'UPDATE desktop_sessions SET controller = NULL, controller_until = NULL WHERE id = ? AND controller = ?';
+  const { affectedRows } = await execute(pool, sql, [sessionId, textOf(controller)]);
   return affectedRows > 0;
 }
 

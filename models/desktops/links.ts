@@ -1,10 +1,10 @@
-import type { ResultSetHeader, RowDataPacket } from 'mysql2/promise';
+import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import type { Actor } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { insert, select } from '../database/sql.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { insertLink, type LinkKind } from '../links/links.ts';
 import type { DesktopRef } from './session.ts';
 
@@ -39,9 +39,8 @@ export const desktopLinks: LinkKind = {
   counted: 'expires_at IS NOT NULL',
 };
 
-const columns = `id, space_id AS spaceId, session_id AS sessionId, control, ttl_seconds AS ttlSeconds,
-  created_by AS createdBy, api_key_id AS apiKeyId, created_at AS createdAt, expires_at AS expiresAt,
-  revoked_at AS revokedAt`;
+const columns = `id, space_id, session_id, control, ttl_seconds, created_by, api_key_id, created_at, expires_at,
+  revoked_at`;
 
 type LinkFields = Pick<
   DesktopLink,
@@ -55,19 +54,19 @@ export async function insertOwnLink(
 ): Promise<void> {
   await insert(tx, 'desktop_links', {
     id: newId('desktopLink'),
-    session_id: sessionId,
+    sessionId,
     ...columnsOf({ spaceId, createdBy, control: false, ttlSeconds: defaultLinkSeconds, apiKeyId: null }),
-    created_at: new Date(),
+    createdAt: new Date(),
   });
 }
 
 function columnsOf(fields: Omit<LinkFields, 'id' | 'sessionId'>): Record<string, unknown> {
   return {
-    space_id: fields.spaceId,
+    spaceId: fields.spaceId,
     control: fields.control ? 1 : 0,
-    ttl_seconds: fields.ttlSeconds,
-    created_by: fields.createdBy,
-    api_key_id: fields.apiKeyId,
+    ttlSeconds: fields.ttlSeconds,
+    createdBy: fields.createdBy,
+    apiKeyId: fields.apiKeyId,
   };
 }
 
@@ -83,14 +82,15 @@ export async function createDesktopLink(database: Database, fields: LinkFields, 
 }
 
 export async function findDesktopLink({ pool }: Pick<Database, 'pool'>, id: string): Promise<DesktopLink | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM desktop_links WHERE id = ?`, [id]);
-  return rows[0] && linkOf(rows[0]);
+  const [row] = await select(pool, `SELECT ${columns} FROM desktop_links WHERE id = ?`, [id]);
+  return row && linkOf(row);
 }
 
 /** The own links of these sessions that were not revoked. */
 export async function ownLinksOf({ pool }: Pick<Database, 'pool'>, sessionIds: string[]): Promise<DesktopLink[]> {
   if (sessionIds.length === 0) return [];
-  const [rows] = await pool.query<RowDataPacket[]>(
+  const rows = await select(
+    pool,
     `SELECT ${columns} FROM desktop_links WHERE session_id IN (?) AND expires_at IS NULL AND revoked_at IS NULL`,
     [sessionIds],
   );
@@ -111,7 +111,7 @@ export async function getDesktopLink(
 export async function renewDesktopLink({ pool }: Pick<Database, 'pool'>, link: DesktopLink): Promise<Date> {
   const until = new Date(Date.now() + link.ttlSeconds * 1_000);
   const sql = 'UPDATE desktop_links SET expires_at = ? WHERE id = ? AND expires_at IS NOT NULL AND expires_at < ?';
-  await pool.query<ResultSetHeader>(sql, [until, link.id, until]);
+  await execute(pool, sql, [until, link.id, until]);
   return until;
 }
 

@@ -1,12 +1,13 @@
 import { deleteByIds, removeByIds } from '../database/batches.ts';
 import type { Database } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 import type { RecordingStatus } from './recording.ts';
 
 /** Sessions that have not ended: each has a running workflow, or should have. */
 export const openDesktops = waitingIn<Waiting & { spaceId: string; status: string }>({
   table: 'desktop_sessions',
-  columns: ['space_id AS spaceId', 'status'],
+  columns: ['space_id', 'status'],
   where: "status IN ('starting', 'running', 'ending')",
   time: 'status_at',
 });
@@ -14,7 +15,7 @@ export const openDesktops = waitingIn<Waiting & { spaceId: string; status: strin
 /** Recordings for which something is still to be done: each has a running workflow, or should have. */
 export const openRecordings = waitingIn<Waiting & { spaceId: string; status: RecordingStatus }>({
   table: 'desktop_recordings',
-  columns: ['space_id AS spaceId', 'status'],
+  columns: ['space_id', 'status'],
   where: 'settled_at IS NULL',
   time: 'status_at',
 });
@@ -31,8 +32,8 @@ export function forgetOldDesktops(
       AND NOT EXISTS (SELECT 1 FROM desktop_recordings r WHERE r.session_id = s.id)
     ORDER BY ended_at LIMIT ?`;
   const remove = async (ids: readonly string[]) => {
-    await pool.query('DELETE FROM desktop_links WHERE session_id IN (?)', [ids]);
-    await pool.query('DELETE FROM desktop_sessions WHERE id IN (?)', [ids]);
+    await execute(pool, 'DELETE FROM desktop_links WHERE session_id IN (?)', [ids]);
+    await execute(pool, 'DELETE FROM desktop_sessions WHERE id IN (?)', [ids]);
     return ids.length;
   };
   return removeByIds({ pool }, { select, values: [before], remove }, onBatch);

@@ -2,6 +2,7 @@ import type { RowDataPacket } from 'mysql2/promise';
 import { notFound } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
+import { select } from '../database/sql.ts';
 import type { DesktopRef } from './session.ts';
 
 /**
@@ -58,11 +59,9 @@ export interface DesktopRecording {
   settledAt: Date | null;
 }
 
-const columns = `id, space_id AS spaceId, computer_id AS computerId, session_id AS sessionId, status,
-  status_at AS statusAt, name, folder_id AS folderId, folder_path AS folderPath, display, width, height,
-  frames_per_second AS framesPerSecond, max_seconds AS maxSeconds, max_bytes AS maxBytes, has_file AS hasFile,
-  end_code AS endCode, error_code AS errorCode, item_id AS itemId, size, duration_ms AS durationMs,
-  created_by AS createdBy, asked_by AS askedBy, api_key_id AS apiKeyId, created_at AS createdAt, ended_at AS endedAt, settled_at AS settledAt`;
+const columns = `id, space_id, computer_id, session_id, status, status_at, name, folder_id, folder_path, display,
+  width, height, frames_per_second, max_seconds, max_bytes, has_file, end_code, error_code, item_id, size,
+  duration_ms, created_by, asked_by, api_key_id, created_at, ended_at, settled_at`;
 
 export interface RecordingRef extends DesktopRef {
   recordingId: string;
@@ -84,8 +83,8 @@ export async function findRecording(
   { pool }: Pick<Database, 'pool'>,
   id: string,
 ): Promise<DesktopRecording | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM desktop_recordings WHERE id = ?`, [id]);
-  return rows[0] && recordingOf(rows[0]);
+  const [row] = await select(pool, `SELECT ${columns} FROM desktop_recordings WHERE id = ?`, [id]);
+  return row && recordingOf(row);
 }
 
 /** A session’s recordings, newest first. */

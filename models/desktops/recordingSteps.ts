@@ -66,22 +66,21 @@ async function giveUp(database: Database, { id, status }: DesktopRecording): Pro
 
 /** Records that the recorder has begun to write its file. False if the recording was ended in the meantime. */
 export async function noteRecording({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
-  await pool.query(
-    "UPDATE desktop_recordings SET status = 'recording', status_at = ? WHERE id = ? AND status = 'starting'",
-    [new Date(), id],
-  );
+  const sql = "UPDATE desktop_recordings SET status = 'recording', status_at = ? WHERE id = ? AND status = 'starting'";
+  await execute(pool, sql, [new Date(), id]);
   return (await findRecording({ pool }, id))?.status === 'recording';
 }
 
 /** Records that the computer is about to write a file. */
 export async function noteFile({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
-  await pool.query('UPDATE desktop_recordings SET has_file = 1 WHERE id = ?', [id]);
+  await execute(pool, 'UPDATE desktop_recordings SET has_file = 1 WHERE id = ?', [id]);
 }
 
 /** Records that the recorder has ended. The recording is saved next, or thrown away. */
 export async function noteRecorderEnd({ pool }: Pick<Database, 'pool'>, id: string, code: string): Promise<void> {
   const now = new Date();
-  await pool.query(
+  await execute(
+    pool,
     `UPDATE desktop_recordings SET running_on = NULL, status = IF(status = 'discarding', 'discarded', 'saving'),
         status_at = ?, end_code = COALESCE(end_code, ?), ended_at = COALESCE(ended_at, ?)
       WHERE id = ? AND status IN ('starting', 'recording', 'stopping', 'discarding')`,
@@ -107,7 +106,8 @@ export async function keepRecording(
 export async function failRecording({ pool }: Pick<Database, 'pool'>, id: string, code: string): Promise<void> {
   const now = new Date();
   const known = knownFailure(code);
-  await pool.query(
+  await execute(
+    pool,
     `UPDATE desktop_recordings SET running_on = NULL, status = 'failed', status_at = ?, settled_at = ?, error_code = ?,
         has_file = IF(?, 0, has_file), ended_at = COALESCE(ended_at, ?)
       WHERE id = ? AND status IN ('starting', 'saving')`,
@@ -117,7 +117,8 @@ export async function failRecording({ pool }: Pick<Database, 'pool'>, id: string
 
 /** Records that the computer has no file of the recording any more. */
 export async function noteCleared({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
-  await pool.query(
+  await execute(
+    pool,
     `UPDATE desktop_recordings SET settled_at = ?, has_file = 0 WHERE id = ? AND status IN ('saved', 'discarded')
       AND settled_at IS NULL`,
     [new Date(), id],

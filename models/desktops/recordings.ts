@@ -51,26 +51,26 @@ export async function createRecording(
     const now = new Date();
     await insert(tx, 'desktop_recordings', {
       id: recordingId,
-      space_id: spaceId,
-      computer_id: computerId,
-      session_id: sessionId,
-      running_on: sessionId,
+      spaceId,
+      computerId,
+      sessionId,
+      runningOn: sessionId,
       status: 'starting',
-      status_at: now,
+      statusAt: now,
       name: fields.name,
       ...placed(fields.folder),
       display: session.display,
       // The encoder needs an even width and height.
       width: even(session.width),
       height: even(session.height),
-      frames_per_second: fields.framesPerSecond,
-      max_seconds: fields.maxSeconds,
-      max_bytes: fields.maxBytes,
-      has_file: 0,
-      created_by: actor.userId,
-      asked_by: actor.userId,
-      api_key_id: fields.apiKeyId,
-      created_at: now,
+      framesPerSecond: fields.framesPerSecond,
+      maxSeconds: fields.maxSeconds,
+      maxBytes: fields.maxBytes,
+      hasFile: 0,
+      createdBy: actor.userId,
+      askedBy: actor.userId,
+      apiKeyId: fields.apiKeyId,
+      createdAt: now,
     });
     await appendAudit(tx, spaceId, actor, 'desktop-recording.started', recordingId);
     return true;
@@ -82,7 +82,7 @@ function even(pixels: number): number {
 }
 
 function placed(folder: RecordingFolder) {
-  return 'id' in folder ? { folder_id: folder.id, folder_path: null } : { folder_id: null, folder_path: folder.path };
+  return 'id' in folder ? { folderId: folder.id, folderPath: null } : { folderId: null, folderPath: folder.path };
 }
 
 /** Orders the end of a recording, which is then saved. An ended one stays as it is. Throws 404. */
@@ -153,12 +153,12 @@ export async function saveAgain(
   await transaction(database, async (tx) => {
     const fields = {
       status: 'saving',
-      status_at: new Date(),
-      settled_at: null,
-      error_code: null,
+      statusAt: new Date(),
+      settledAt: null,
+      errorCode: null,
       // The recording now goes into the drive with the authority of this caller.
-      asked_by: actor.userId,
-      api_key_id: actor.apiKeyId,
+      askedBy: actor.userId,
+      apiKeyId: actor.apiKeyId,
       ...(folder && placed(folder)),
     };
     const sql = "UPDATE desktop_recordings SET ? WHERE id = ? AND status = 'failed'";

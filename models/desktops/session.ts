@@ -1,8 +1,8 @@
-import type { RowDataPacket } from 'mysql2/promise';
 import { notFound } from '../../base/errors.ts';
 import { computerOfSession, endCodeOnComputer, isOffComputer, type SessionOn } from '../computers/sessionOn.ts';
 import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
+import { select } from '../database/sql.ts';
 
 /** For clients, a session that is `ending` is over: its X server is being killed. */
 export type DesktopStatus = 'starting' | 'running' | 'ending' | 'ended';
@@ -29,9 +29,8 @@ export interface DesktopSession extends SessionOn {
 }
 
 /** Includes columns of the computer: a session never outlives it, even if the session's own row does not say so yet. */
-const columns = `d.id, d.space_id AS spaceId, d.computer_id AS computerId, d.generation, d.display, d.width, d.height, d.status,
-  d.status_at AS statusAt, d.end_code AS endCode, d.controller, d.controller_until AS controllerUntil,
-  d.created_by AS createdBy, d.created_at AS createdAt, d.ended_at AS endedAt, ${computerOfSession},
+const columns = `d.id, d.space_id, d.computer_id, d.generation, d.display, d.width, d.height, d.status, d.status_at,
+  d.end_code, d.controller, d.controller_until, d.created_by, d.created_at, d.ended_at, ${computerOfSession},
   (SELECT r.id FROM desktop_recordings r WHERE r.running_on = d.id) AS recordingId`;
 
 const tables = 'desktop_sessions d LEFT JOIN computers c ON c.id = d.computer_id';
@@ -52,8 +51,8 @@ export async function getDesktop(database: Pick<Database, 'pool'>, ref: DesktopR
 }
 
 export async function findDesktop({ pool }: Pick<Database, 'pool'>, id: string): Promise<DesktopSession | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM ${tables} WHERE d.id = ?`, [id]);
-  return rows[0] as DesktopSession | undefined;
+  const [row] = await select<DesktopSession>(pool, `SELECT ${columns} FROM ${tables} WHERE d.id = ?`, [id]);
+  return row;
 }
 
 /** The newest session of a computer that has not ended. */
@@ -61,11 +60,12 @@ export async function newestOpenDesktop(
   { pool }: Pick<Database, 'pool'>,
   computerId: string,
 ): Promise<DesktopSession | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(
+  const rows = await select<DesktopSession>(
+    pool,
     `SELECT ${columns} FROM ${tables} WHERE d.computer_id = ? AND d.status IN ('starting', 'running') ORDER BY d.id DESC`,
     [computerId],
   );
-  return (rows as unknown as DesktopSession[]).find((session) => !hasEnded(session));
+  return rows.find((session) => !hasEnded(session));
 }
 
 /** A computer’s sessions, newest first. */

@@ -1,4 +1,3 @@
-import type { ResultSetHeader } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
@@ -66,16 +65,16 @@ export async function createDesktop(
     while (taken.has(display)) display++;
     await insert(tx, 'desktop_sessions', {
       id: sessionId,
-      space_id: spaceId,
-      computer_id: computerId,
+      spaceId,
+      computerId,
       generation: computer.generation,
       display,
       width,
       height,
       status: 'starting',
-      status_at: now,
-      created_by: actor.userId,
-      created_at: now,
+      statusAt: now,
+      createdBy: actor.userId,
+      createdAt: now,
     });
     await insertOwnLink(tx, { sessionId, spaceId, createdBy: actor.userId });
     await appendAudit(tx, spaceId, actor, 'desktop.created', sessionId);
@@ -117,11 +116,9 @@ export async function beginEnd(tx: Transaction, id: string, code: string): Promi
 /** Records that a session has ended: no process of it runs. */
 export async function endDesktop({ pool }: Pick<Database, 'pool'>, id: string, code: string): Promise<void> {
   const now = new Date();
-  await pool.query(
-    `UPDATE desktop_sessions SET status = 'ended', status_at = ?, end_code = COALESCE(end_code, ?),
-      ended_at = COALESCE(ended_at, ?), controller = NULL WHERE id = ? AND status <> 'ended'`,
-    [now, knownEnd(code), now, id],
-  );
+  const sql = `UPDATE desktop_sessions SET status = 'ended', status_at = ?, end_code = COALESCE(end_code, ?),
+      ended_at = COALESCE(ended_at, ?), controller = NULL WHERE id = ? AND status <> 'ended'`;
+  await execute(pool, sql, [now, knownEnd(code), now, id]);
 }
 
 /** Notes the new size of a session's display. */
@@ -130,9 +127,5 @@ export async function noteSize(
   id: string,
   { width, height }: Resolution,
 ): Promise<void> {
-  await pool.query<ResultSetHeader>('UPDATE desktop_sessions SET width = ?, height = ? WHERE id = ?', [
-    width,
-    height,
-    id,
-  ]);
+  await execute(pool, 'UPDATE desktop_sessions SET width = ?, height = ? WHERE id = ?', [width, height, id]);
 }

@@ -1,6 +1,7 @@
 import { isOffComputer } from '../computers/sessionOn.ts';
 import type { Database } from '../database/database.ts';
 import { transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import { endCodeOf, findDesktop, knownEnd } from './session.ts';
 import { beginEnd, endDesktop } from './sessions.ts';
 
@@ -29,10 +30,8 @@ export async function nextDesktopStep(database: Database, id: string): Promise<D
 
 /** Records that the X server accepts viewers. False if the session was ended in the meantime. */
 export async function noteStarted({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
-  await pool.query(
-    "UPDATE desktop_sessions SET status = 'running', status_at = ? WHERE id = ? AND status = 'starting'",
-    [new Date(), id],
-  );
+  const sql = "UPDATE desktop_sessions SET status = 'running', status_at = ? WHERE id = ? AND status = 'starting'";
+  await execute(pool, sql, [new Date(), id]);
   return (await findDesktop({ pool }, id))?.status === 'running';
 }
 

@@ -62,7 +62,7 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
         await Drive.reserve(this.spaceId, bytes, quotaBytes, tx);
         await DriveObject.changeArriving(
           this.objectKey,
-          { size: this.size + bytes, lease_expires_at: new Date(Date.now() + leaseMs) },
+          { size: this.size + bytes, leaseExpiresAt: new Date(Date.now() + leaseMs) },
           tx,
         );
       });
@@ -77,12 +77,12 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
     }
 
     static async extendLease(objectKey: string, until: Date, tx: Transaction): Promise<void> {
-      await DriveObject.changeArriving(objectKey, { lease_expires_at: until }, tx);
+      await DriveObject.changeArriving(objectKey, { leaseExpiresAt: until }, tx);
     }
 
     /** Runs in the transaction that writes the object's owner. The object must be complete in the store. */
     static async keep(objectKey: string, sha256: Buffer, tx: Transaction): Promise<void> {
-      const kept = { state: 'kept', is_complete: true, lease_expires_at: null, sha256, kept_at: new Date() };
+      const kept = { state: 'kept', isComplete: true, leaseExpiresAt: null, sha256, keptAt: new Date() };
       await DriveObject.changeArriving(objectKey, kept, tx);
     }
 
@@ -93,7 +93,7 @@ export function defineDriveObject(sequelize: Sequelize, Drive: DriveModel) {
       tx: Transaction,
     ): Promise<void> {
       await Drive.reserve(spaceId, size, quotaBytes, tx);
-      await DriveObject.changeArriving(objectKey, { space_id: spaceId, size }, tx);
+      await DriveObject.changeArriving(objectKey, { spaceId, size }, tx);
       await DriveObject.keep(objectKey, sha256, tx);
     }
 

@@ -1,5 +1,5 @@
-import type { ResultSetHeader, RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 
 /** `suspect`: the content may differ from what was kept, and must be checked. */
 export type Finding = 'suspect' | Damage;
@@ -14,8 +14,7 @@ const atOnce = 1_000;
 
 export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
   async function rows<Row>(sql: string, values: unknown[]): Promise<Row[]> {
-    const [found] = await pool.query<RowDataPacket[]>(sql, values);
-    return found as unknown as Row[];
+    return select<Row>(pool, sql, values);
   }
 
   return {
@@ -23,7 +22,7 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
     async find(
       objectKey: string,
     ): Promise<{ sha256: Buffer | null; finding: Finding | null; foundAt: Date | null } | undefined> {
-      const sql = `SELECT sha256, finding, found_at AS foundAt FROM drive_objects
+      const sql = `SELECT sha256, finding, found_at FROM drive_objects
         WHERE object_key = ? AND state = 'kept'`;
       const [row] = await rows<{ sha256: Buffer | null; finding: Finding | null; foundAt: Date | null }>(sql, [
         objectKey,
@@ -36,14 +35,14 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
       const sql = `UPDATE drive_objects SET finding = ?, found_at = ?
         WHERE object_key = ? AND state = 'kept' AND NOT finding <=> ?`;
       const foundAt = finding === null ? null : new Date();
-      const [{ affectedRows }] = await pool.query<ResultSetHeader>(sql, [finding, foundAt, objectKey, finding]);
+      const { affectedRows } = await execute(pool, sql, [finding, foundAt, objectKey, finding]);
       return affectedRows > 0;
     },
 
     /** Records that an object was looked at, whatever the result, so that others are looked at before it is again. */
     async noteLook(objectKey: string): Promise<void> {
       const sql = 'UPDATE drive_objects SET found_at = ? WHERE object_key = ? AND finding IS NOT NULL';
-      await pool.query(sql, [new Date(), objectKey]);
+      await execute(pool, sql, [new Date(), objectKey]);
     },
 
     /**
@@ -52,7 +51,7 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
      */
     async suspectLatest(): Promise<number> {
       const [last] = await rows<{ keptAt: Date }>(
-        'SELECT kept_at AS keptAt FROM drive_objects WHERE finding IS NULL AND kept_at IS NOT NULL ORDER BY kept_at DESC LIMIT 1',
+        'SELECT kept_at FROM drive_objects WHERE finding IS NULL AND kept_at IS NOT NULL ORDER BY kept_at DESC LIMIT 1',
         [],
       );
       if (last === undefined) return 0;
@@ -62,7 +61,7 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
       for (let more = true; more && count < maxSuspects; ) {
         const sql = `UPDATE drive_objects SET finding = 'suspect', found_at = ?
           WHERE finding IS NULL AND kept_at >= ? ORDER BY kept_at DESC LIMIT ${atOnce}`;
-        const [{ affectedRows }] = await pool.query<ResultSetHeader>(sql, [now, since]);
+        const { affectedRows } = await execute(pool, sql, [now, since]);
         count += affectedRows;
         more = affectedRows === atOnce;
       }
@@ -71,14 +70,14 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
 
     /** Keys of the suspects to check next: those whose last look is oldest, and among equals the smallest. */
     async suspects(limit: number): Promise<string[]> {
-      const sql = `SELECT object_key AS objectKey FROM drive_objects
+      const sql = `SELECT object_key FROM drive_objects
         WHERE finding = 'suspect' AND state = 'kept' ORDER BY found_at, size LIMIT ?`;
       return (await rows<{ objectKey: string }>(sql, [limit])).map(({ objectKey }) => objectKey);
     },
 
     /** Keys of objects last found damaged or missing before a time. They may be intact again. */
     async foundBefore(before: Date, limit: number): Promise<string[]> {
-      const sql = `SELECT object_key AS objectKey FROM drive_objects
+      const sql = `SELECT object_key FROM drive_objects
         WHERE finding IN ('damaged', 'missing') AND state = 'kept' AND found_at < ? ORDER BY found_at LIMIT ?`;
       return (await rows<{ objectKey: string }>(sql, [before, limit])).map(({ objectKey }) => objectKey);
     },
@@ -99,7 +98,7 @@ export function createContentFindings({ pool }: Pick<Database, 'pool'>) {
 
     /** Up to `limit` damaged or missing objects, with their space and the item whose current content it is. */
     list(limit: number): Promise<{ objectKey: string; spaceId: string; finding: Damage; itemId: string | null }[]> {
-      const sql = `SELECT o.object_key AS objectKey, o.space_id AS spaceId, o.finding,
+      const sql = `SELECT o.object_key, o.space_id, o.finding,
           (SELECT i.id FROM drive_items i WHERE i.space_id = o.space_id AND i.object_key = o.object_key LIMIT 1) AS itemId
         FROM drive_objects o WHERE o.finding IN ('damaged', 'missing') AND o.state = 'kept' LIMIT ?`;
       return rows(sql, [limit]);
@@ -114,9 +113,9 @@ export async function damageOf(
 ): Promise<Map<string, Damage>> {
   const keys = contents.flatMap(({ objectKey }) => objectKey ?? []);
   if (keys.length === 0) return new Map();
-  const sql = `SELECT object_key AS objectKey, finding FROM drive_objects
+  const sql = `SELECT object_key, finding FROM drive_objects
     WHERE object_key IN (?) AND finding IN ('damaged', 'missing')`;
-  const [found] = await pool.query<RowDataPacket[]>(sql, [keys]);
+  const found = await select(pool, sql, [keys]);
   return new Map(found.map(({ objectKey, finding }) => [objectKey as string, finding as Damage]));
 }
 
@@ -126,9 +125,9 @@ export async function damageOf(
  */
 export async function suspectFound({ pool }: Pick<Database, 'pool'>): Promise<void> {
   // An older backup may lack the column. Then it has no findings.
-  const [columns] = await pool.query<RowDataPacket[]>("SHOW COLUMNS FROM drive_objects LIKE 'finding'");
+  const columns = await select(pool, "SHOW COLUMNS FROM drive_objects LIKE 'finding'");
   if (columns.length === 0) return;
   const sql = `UPDATE drive_objects SET finding = 'suspect', found_at = ?
     WHERE finding IN ('damaged', 'missing') AND sha256 IS NOT NULL`;
-  await pool.query(sql, [new Date()]);
+  await execute(pool, sql, [new Date()]);
 }

@@ -1,5 +1,5 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 
 /** A row that refers to an object. */
 export interface ObjectOwner {
@@ -24,7 +24,7 @@ export async function ownersOf({ pool }: Pick<Database, 'pool'>, keys: readonly 
   const found: ObjectOwner[] = [];
   for (const { table, column, owner } of owners) {
     const sql = `SELECT ${column} AS \`key\`, ${owner} AS owner FROM ${table} WHERE ${column} IN (?)`;
-    const [rows] = await pool.query<RowDataPacket[]>(sql, [keys]);
+    const rows = await select(pool, sql, [keys]);
     for (const { key, owner: its } of rows) found.push({ key: String(key), owner: String(its) });
   }
   return found;

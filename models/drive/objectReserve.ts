@@ -1,5 +1,6 @@
 import { oneFor } from '../../base/oneFor.ts';
 import type { Database } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import { leaseMs, newObjectKey } from './driveObject.ts';
 
 /** The space of a reserved object that no upload has taken yet. */
@@ -71,10 +72,8 @@ class ObjectReserve {
     const now = Date.now();
     const keys = Array.from({ length: keysPerFill }, newObjectKey);
     const rows = keys.map((key) => [key, noSpace, 'arriving', new Date(now + leaseMs), new Date(now)]);
-    await this.database.pool.query(
-      'INSERT INTO drive_objects (object_key, space_id, state, lease_expires_at, created_at) VALUES ?',
-      [rows],
-    );
+    const sql = 'INSERT INTO drive_objects (object_key, space_id, state, lease_expires_at, created_at) VALUES ?';
+    await execute(this.database.pool, sql, [rows]);
     this.free.push(...keys.map((objectKey) => ({ objectKey, usableUntil: now + leaseMs - marginMs })));
     clearTimeout(this.lapsing);
     this.lapsing = setTimeout(() => this.discardLapsed(), leaseMs - marginMs).unref();
@@ -91,10 +90,8 @@ class ObjectReserve {
 
   private async discard(keys: readonly ReservedKey[]): Promise<void> {
     if (keys.length === 0) return;
-    await this.database.pool.query(
-      "DELETE FROM drive_objects WHERE object_key IN (?) AND state = 'arriving' AND space_id = ?",
-      [keys.map(({ objectKey }) => objectKey), noSpace],
-    );
+    const sql = "DELETE FROM drive_objects WHERE object_key IN (?) AND state = 'arriving' AND space_id = ?";
+    await execute(this.database.pool, sql, [keys.map(({ objectKey }) => objectKey), noSpace]);
   }
 }
 

@@ -1,6 +1,7 @@
 import { Op } from 'sequelize';
 import { removeAppsOf } from '../apps/removal.ts';
 import { type Database, transaction } from '../database/database.ts';
+import { execute } from '../database/sql.ts';
 import { removeRepositories } from '../git/purge.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
 import { intoTrash, openAny, type Who } from './changes.ts';
@@ -130,10 +131,7 @@ async function removeItems(database: Database, items: DriveItem[]): Promise<void
     const keys = [...items, ...versions].flatMap(({ objectKey }) => (objectKey === null ? [] : [objectKey]));
     await DriveObject.doom(keys, tx);
     await DriveVersion.destroy({ where: { itemId: ids }, transaction: tx });
-    await database.sequelize.query('DELETE FROM drive_words WHERE item_number IN (?)', {
-      replacements: [numbers],
-      transaction: tx,
-    });
+    await execute(tx, 'DELETE FROM drive_words WHERE item_number IN (?)', [numbers]);
     const repositories = items.filter(({ kind }) => kind === 'repository');
     await removeRepositories(
       tx,

@@ -1,5 +1,6 @@
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
 import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 
 /** A certificate authority, as PEM. */
 export interface EgressAuthority {
@@ -31,12 +32,9 @@ export function createEgressAuthorities(
   make: (now: Date) => Promise<EgressAuthority & { notAfter: Date }>,
 ) {
   async function stored(now: Date): Promise<Row[]> {
-    const [rows] = await database.pool.query(
-      `SELECT number, certificate, sealed, signs_from AS signsFrom, not_after AS notAfter
-         FROM egress_authorities WHERE withdrawn_at IS NULL AND not_after > ? ORDER BY number`,
-      [now],
-    );
-    return rows as Row[];
+    const sql = `SELECT number, certificate, sealed, signs_from, not_after
+         FROM egress_authorities WHERE withdrawn_at IS NULL AND not_after > ? ORDER BY number`;
+    return select<Row>(database.pool, sql, [now]);
   }
 
   /** Those that are trusted now; the first one, and one for the time after the last, are made when they are missing. */
@@ -54,11 +52,13 @@ export function createEgressAuthorities(
 
   async function add(now: Date, signsFrom: Date): Promise<void> {
     const { certificate, key, notAfter } = await make(now);
-    const [rows] = await database.pool.query('SELECT MAX(number) AS number FROM egress_authorities');
-    const number = ((rows as { number: number | null }[])[0]?.number ?? 0) + 1;
+    const sql = 'SELECT MAX(number) AS number FROM egress_authorities';
+    const rows = await select<{ number: number | null }>(database.pool, sql);
+    const number = (rows[0]?.number ?? 0) + 1;
     const sealed = await envelope.seal(systemScope, contextOf(number), Buffer.from(key, 'utf8'));
     // Where another process was faster, its authority is as good.
-    await database.pool.query(
+    await execute(
+      database.pool,
       `INSERT IGNORE INTO egress_authorities (number, certificate, sealed, created_at, signs_from, not_after)
        VALUES (?, ?, ?, ?, ?, ?)`,
       [number, certificate, sealed, now, signsFrom, notAfter],
@@ -81,7 +81,7 @@ export function createEgressAuthorities(
 
     /** Trusts none of the present ones any more, and makes one that signs at once: for a key that may be known. */
     async replace(now = new Date()): Promise<void> {
-      await database.pool.query('UPDATE egress_authorities SET withdrawn_at = ? WHERE withdrawn_at IS NULL', [now]);
+      await execute(database.pool, 'UPDATE egress_authorities SET withdrawn_at = ? WHERE withdrawn_at IS NULL', [now]);
       await trusted(now);
     },
   };

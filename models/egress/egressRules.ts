@@ -1,9 +1,8 @@
-import type { RowDataPacket } from 'mysql2';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { deleteInBatches } from '../database/batches.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
-import { execute } from '../database/sql.ts';
+import { execute, select } from '../database/sql.ts';
 
 /** The hosts that a space's requests may reach, as patterns. An empty `allow` allows everything that is not denied. */
 export interface EgressLists {
@@ -39,12 +38,9 @@ const keptEntries = 500_000;
 /** Each space's rules for outgoing requests, and their log. */
 export function createEgressRules(database: Database) {
   async function settings(spaceId: string): Promise<EgressSettings> {
-    const [rows] = await database.pool.query<RowDataPacket[]>(
-      `SELECT allow_list AS allowList, deny_list AS denyList, updated_by AS updatedBy, updated_at AS updatedAt
-         FROM egress_policies WHERE space_id = ?`,
-      [spaceId],
-    );
-    const row = rows[0];
+    const sql = `SELECT allow_list, deny_list, updated_by, updated_at
+         FROM egress_policies WHERE space_id = ?`;
+    const [row] = await select(database.pool, sql, [spaceId]);
     if (row === undefined) return { allow: [], deny: [], updatedBy: null, updatedAt: null };
     const { allowList, denyList, updatedBy, updatedAt } = row;
     return {
@@ -57,7 +53,8 @@ export function createEgressRules(database: Database) {
 
   async function record(spaceId: string, entry: EgressEntry): Promise<void> {
     const { purpose, host, port, address, refusal, secret = null } = entry;
-    await database.pool.query(
+    await execute(
+      database.pool,
       'INSERT INTO egress_log (space_id, purpose, host, port, address, refusal, secret, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
       [spaceId, purpose, host.slice(0, 255), port, address, refusal?.slice(0, 200) ?? null, secret, new Date()],
     );
@@ -103,19 +100,13 @@ export function createEgressRules(database: Database) {
       const before = new Date(now.getTime() - keptMs);
       let deleted = await deleteInBatches(database, 'DELETE FROM egress_log WHERE at < ? LIMIT ?', [before], onBatch);
       // Numbers go up one by one: where all of them are few, no space has many, and nothing is counted.
-      const [[numbers]] = await database.pool.query<RowDataPacket[]>(
-        'SELECT MAX(number) - MIN(number) AS span FROM egress_log',
-      );
+      const [numbers] = await select(database.pool, 'SELECT MAX(number) - MIN(number) AS span FROM egress_log');
       if (Number(numbers?.span ?? 0) < maxEntries) return deleted;
-      const [full] = await database.pool.query<RowDataPacket[]>(
-        'SELECT space_id AS spaceId FROM egress_log GROUP BY space_id HAVING COUNT(*) > ?',
-        [maxEntries],
-      );
+      const sql = 'SELECT space_id FROM egress_log GROUP BY space_id HAVING COUNT(*) > ?';
+      const full = await select(database.pool, sql, [maxEntries]);
       for (const { spaceId } of full) {
-        const [[oldest]] = await database.pool.query<RowDataPacket[]>(
-          'SELECT number FROM egress_log WHERE space_id = ? ORDER BY number DESC LIMIT 1 OFFSET ?',
-          [spaceId, maxEntries - 1],
-        );
+        const sql = 'SELECT number FROM egress_log WHERE space_id = ? ORDER BY number DESC LIMIT 1 OFFSET ?';
+        const [oldest] = await select(database.pool, sql, [spaceId, maxEntries - 1]);
         const statement = 'DELETE FROM egress_log WHERE space_id = ? AND number < ? LIMIT ?';
         deleted += await deleteInBatches(database, statement, [spaceId, oldest?.number ?? 0], onBatch);
       }
@@ -130,7 +121,8 @@ export type EgressRules = ReturnType<typeof createEgressRules>;
 export async function countEgressLists({
   pool,
 }: Pick<Database, 'pool'>): Promise<{ allowing: number; denying: number }> {
-  const [[counts]] = await pool.query<RowDataPacket[]>(
+  const [counts] = await select(
+    pool,
     `SELECT COALESCE(SUM(p.allow_list <> '[]'), 0) AS allowing, COALESCE(SUM(p.deny_list <> '[]'), 0) AS denying
        FROM egress_policies p JOIN spaces s ON s.id = p.space_id WHERE s.deleted_at IS NULL`,
   );

@@ -1,5 +1,5 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 
 /** Whoever asks has asked for that just now. */
 const looked = 200;
@@ -10,10 +10,8 @@ export async function lastDecision(
   spaceId: string,
   to: { host: string; port: number },
 ): Promise<{ refusal: string | null } | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    'SELECT host, port, refusal FROM egress_log WHERE space_id = ? ORDER BY number DESC LIMIT ?',
-    [spaceId, looked],
-  );
+  const sql = 'SELECT host, port, refusal FROM egress_log WHERE space_id = ? ORDER BY number DESC LIMIT ?';
+  const rows = await select(pool, sql, [spaceId, looked]);
   const row = rows.find(({ host, port }) => host === to.host && port === to.port);
   return row && { refusal: row.refusal === null ? null : String(row.refusal) };
 }

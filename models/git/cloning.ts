@@ -8,7 +8,6 @@ import { driveContainerId } from '../drive/containers.ts';
 import { driveModels } from '../drive/models.ts';
 import { addItem, chooseName, makeFolders, openFolder } from '../drive/tree.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
-import { rowOf } from './columns.ts';
 import { beginOrder, ordersOf, requireRoomForRemote } from './orders.ts';
 import { freeTreePath } from './placing.ts';
 import {
@@ -73,7 +72,7 @@ export async function askToClone(database: Database, request: CloneRequest): Pro
         ...{ itemId: id, spaceId, ...place, url, credentialId, branch, depth, filter, operationId: operation.id },
         ...{ status: 'cloning', statusAt: now, version: 0, createdBy: userId, createdAt: now },
       };
-      await insert(tx, 'git_repositories', rowOf(row));
+      await insert(tx, 'git_repositories', row);
       await appendAudit(tx, spaceId, actor, 'repository.cloned', id);
       return operation;
     },

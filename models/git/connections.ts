@@ -1,12 +1,10 @@
 import { hash } from 'node:crypto';
-import type { RowDataPacket } from 'mysql2';
 import { DomainError } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { requireLivingSpace } from '../audit/livingSpace.ts';
 import { deleteInBatches } from '../database/batches.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
-import { selected } from './columns.ts';
 
 /** A pending connection: a person has yet to prove at a hosting provider which installations are theirs. */
 export interface GitConnection {
@@ -27,7 +25,7 @@ export function createGitConnections<Proven>(database: Database, envelope: Envel
     const expiresAt = new Date(Date.now() + lifetimeMs);
     await transaction(database, async (tx) => {
       await requireLivingSpace(tx, connection.spaceId);
-      await insert(tx, 'git_connections', { ...rowOf(token, connection), sealed: null, expires_at: expiresAt });
+      await insert(tx, 'git_connections', { ...rowOf(token, connection), sealed: null, expiresAt });
     });
     return expiresAt;
   }
@@ -41,7 +39,7 @@ export function createGitConnections<Proven>(database: Database, envelope: Envel
       return transaction(database, async (tx) => {
         const [row] = await select<GitConnection>(
           tx,
-          `SELECT ${selected('spaceId userId provider')} FROM git_connections
+          `SELECT space_id, user_id, provider FROM git_connections
             WHERE hash = ? AND sealed IS NULL AND expires_at > ? FOR UPDATE`,
           [hashOf(token), new Date()],
         );
@@ -58,18 +56,15 @@ export function createGitConnections<Proven>(database: Database, envelope: Envel
       await transaction(database, async (tx) => {
         await requireLivingSpace(tx, connection.spaceId);
         const expiresAt = new Date(Date.now() + lifetimeMs);
-        await insert(tx, 'git_connections', { ...rowOf(token, connection), sealed, expires_at: expiresAt });
+        await insert(tx, 'git_connections', { ...rowOf(token, connection), sealed, expiresAt });
       });
     },
 
     /** Returns the stored proof. Throws 410 `GIT_CONNECTION_EXPIRED`. */
     async proven(token: string): Promise<GitConnection & { proven: Proven }> {
-      const [rows] = await database.pool.query<RowDataPacket[]>(
-        `SELECT ${selected('spaceId userId provider sealed')} FROM git_connections
-          WHERE hash = ? AND sealed IS NOT NULL AND expires_at > ?`,
-        [hashOf(token), new Date()],
-      );
-      const row = rows[0] as (GitConnection & { sealed: Buffer }) | undefined;
+      const sql = `SELECT space_id, user_id, provider, sealed FROM git_connections
+          WHERE hash = ? AND sealed IS NOT NULL AND expires_at > ?`;
+      const [row] = await select<GitConnection & { sealed: Buffer }>(database.pool, sql, [hashOf(token), new Date()]);
       if (row === undefined) throw expired();
       const { sealed, ...connection } = row;
       const content = await envelope.open(connection.spaceId, contextOf(token), sealed);
@@ -86,7 +81,7 @@ export function purgeGitConnections(database: Database, now: Date, onBatch: () =
 }
 
 function rowOf(token: string, { spaceId, userId, provider }: GitConnection) {
-  return { hash: hashOf(token), space_id: spaceId, user_id: userId, provider };
+  return { hash: hashOf(token), spaceId, userId, provider };
 }
 
 function hashOf(token: string): Buffer {

@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
@@ -7,7 +6,6 @@ import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, select } from '../database/sql.ts';
-import { selected } from './columns.ts';
 import { forgetInstallation } from './installationRows.ts';
 
 /** The hosting provider reports `suspended` and `removed`. */
@@ -33,17 +31,16 @@ export interface GitCredential {
 
 export const maxCredentials = 200;
 
-const columns = selected('id spaceId name host pathPrefix username provider installationId status createdBy createdAt');
+const columns =
+  'id, space_id, name, host, path_prefix, username, provider, installation_id, status, created_by, created_at';
 
 /** The credentials of spaces for git servers. Their sealed secrets are opened only for a call of the server. */
 export function createGitCredentials(database: Database, envelope: Envelope) {
   async function get(spaceId: string, id: string): Promise<GitCredential> {
-    const [rows] = await database.pool.query<RowDataPacket[]>(
-      `SELECT ${columns} FROM git_credentials WHERE id = ? AND space_id = ?`,
-      [id, spaceId],
-    );
+    const sql = `SELECT ${columns} FROM git_credentials WHERE id = ? AND space_id = ?`;
+    const rows = await select<GitCredential>(database.pool, sql, [id, spaceId]);
     if (rows[0] === undefined) throw notFound('credential');
-    return rows[0] as unknown as GitCredential;
+    return rows[0];
   }
 
   return {
@@ -69,8 +66,8 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
         const known = await select<{ id: string }>(tx, 'SELECT id FROM git_credentials WHERE space_id = ?', [spaceId]);
         if (known.some((credential) => credential.id === id)) return;
         if (known.length >= maxCredentials) throw tooManyCredentials();
-        const row = { id, space_id: spaceId, name, host, path_prefix: pathPrefix, username, sealed, status: 'active' };
-        await insert(tx, 'git_credentials', { ...row, created_by: actor.userId, created_at: new Date() });
+        const row = { id, spaceId, name, host, pathPrefix, username, sealed, status: 'active' };
+        await insert(tx, 'git_credentials', { ...row, createdBy: actor.userId, createdAt: new Date() });
         await appendAudit(tx, spaceId, actor, 'git-credential.added', id);
       });
       return get(spaceId, id);
@@ -81,7 +78,7 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
       await transaction(database, async (tx) => {
         const [credential] = await select<Pick<GitCredential, 'provider' | 'installationId'>>(
           tx,
-          'SELECT provider, installation_id AS installationId FROM git_credentials WHERE id = ? AND space_id = ? FOR UPDATE',
+          'SELECT provider, installation_id FROM git_credentials WHERE id = ? AND space_id = ? FOR UPDATE',
           [id, spaceId],
         );
         if (credential === undefined) throw notFound('credential');
@@ -98,7 +95,7 @@ export function createGitCredentials(database: Database, envelope: Envelope) {
     /** The password or token, for a call of the server; undefined if a hosting provider makes tokens. */
     async secretOf({ id, spaceId }: Pick<GitCredential, 'id' | 'spaceId'>): Promise<string | undefined> {
       const sql = 'SELECT sealed FROM git_credentials WHERE id = ? AND space_id = ?';
-      const [rows] = await database.pool.query<RowDataPacket[]>(sql, [id, spaceId]);
+      const rows = await select(database.pool, sql, [id, spaceId]);
       if (rows[0] === undefined) throw notFound('credential');
       if (rows[0].sealed === null) return undefined;
       const secret = (await envelope.open(spaceId, sealedContext(id), rows[0].sealed as Buffer)).toString('utf8');

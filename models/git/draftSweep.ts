@@ -2,7 +2,6 @@ import { newId } from '../../base/ids.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 import { type OldestFirst, oldestFirst, type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
-import { selected } from './columns.ts';
 import type { DraftInput } from './drafting.ts';
 import { beginOrder, type GitDraftKind } from './orders.ts';
 import { lockRepository } from './repository.ts';
@@ -45,7 +44,7 @@ export async function draftsToSave(
       index: 'git_drafts_sweep',
       joins: 'LEFT JOIN computers c ON c.id = d.computer_id',
       id: 'd.id',
-      columns: ['d.item_id AS itemId', 'd.space_id AS spaceId', 'd.computer_id AS computerId', `${isLost} AS isLost`],
+      columns: ['d.item_id', 'd.space_id', 'd.computer_id', `${isLost} AS isLost`],
       where: `d.status = 'ready' AND (${isLost}
         OR (c.status = 'running' AND d.looked_at < ?
           AND (c.processes > 0 OR c.active_at IS NULL OR c.active_at >= d.looked_at - INTERVAL ${beatSeconds} SECOND
@@ -66,7 +65,7 @@ export async function draftsToSave(
 export const draftsToDiscard = waitingIn<DueDraft>({
   table: 'git_drafts',
   index: 'git_drafts_sweep',
-  columns: [selected('itemId spaceId computerId')],
+  columns: ['item_id', 'space_id', 'computer_id'],
   where: "status = 'discarding'",
   time: 'looked_at',
 });
@@ -80,7 +79,7 @@ export async function askForDue(database: Database, { id, itemId }: Pick<DueDraf
     const repository = await lockRepository(tx, itemId);
     const [draft] = await select<{ createdBy: string; status: string }>(
       tx,
-      "SELECT created_by AS createdBy, status FROM git_drafts WHERE id = ? AND status <> 'preparing' FOR UPDATE",
+      "SELECT created_by, status FROM git_drafts WHERE id = ? AND status <> 'preparing' FOR UPDATE",
       [id],
     );
     if (repository === undefined || repository.removedAt !== null || draft === undefined) return false;

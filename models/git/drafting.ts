@@ -6,7 +6,6 @@ import { requestedComputer } from '../computers/defaultComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
-import { rowOf } from './columns.ts';
 import { changeDraft, type Draft, findDraftOn, lockDraft, notPrepared, requirePrepared } from './drafts.ts';
 import { beginOrder, type GitDraftKind, type GitOrder, ordersOf } from './orders.ts';
 import { freeDraftPath } from './placing.ts';
@@ -61,7 +60,7 @@ export async function askToDraft(
         ...{ id, itemId, spaceId, ...place, branch, isFilled: 0, status: 'preparing', statusAt: now, lookedAt: now },
         ...{ createdBy: actor.userId, createdAt: now },
       };
-      await insert(tx, 'git_drafts', rowOf(row));
+      await insert(tx, 'git_drafts', row);
       const made = { kind: 'createDraft', input: { draftId: id }, action: 'draft.created' } as const;
       return { operation: await order(tx, repository, request, made) };
     },

@@ -1,10 +1,8 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, select } from '../database/sql.ts';
-import { rowOf, selected } from './columns.ts';
 
 /** A `discarding` draft is no longer visible, and may have leftovers. */
 export type DraftStatus = 'preparing' | 'ready' | 'discarding';
@@ -41,9 +39,8 @@ export interface Draft {
   createdAt: Date;
 }
 
-const columns =
-  selected(`id itemId spaceId computerId treePath branch baseBranch baseCommit head isFilled status statusAt
-  errorCode errorDetail mergedCommit mergedAt savedAt lookedAt createdBy createdAt`);
+const columns = `id, item_id, space_id, computer_id, tree_path, branch, base_branch, base_commit, head, is_filled,
+  status, status_at, error_code, error_detail, merged_commit, merged_at, saved_at, looked_at, created_by, created_at`;
 
 function draftOf(row: object): Draft {
   const draft = row as Omit<Draft, 'isFilled'> & { isFilled: number };
@@ -62,16 +59,14 @@ export async function listDrafts(
 
 /** All drafts of a repository, even those that are being discarded. */
 export async function draftsOf({ pool }: Pick<Database, 'pool'>, itemId: string): Promise<Draft[]> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM git_drafts WHERE item_id = ? ORDER BY id`, [
-    itemId,
-  ]);
+  const rows = await select(pool, `SELECT ${columns} FROM git_drafts WHERE item_id = ? ORDER BY id`, [itemId]);
   return rows.map(draftOf);
 }
 
 /** A draft, even one that is being discarded. */
 export async function findDraft({ pool }: Pick<Database, 'pool'>, id: string): Promise<Draft | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM git_drafts WHERE id = ?`, [id]);
-  return rows[0] && draftOf(rows[0]);
+  const [row] = await select(pool, `SELECT ${columns} FROM git_drafts WHERE id = ?`, [id]);
+  return row && draftOf(row);
 }
 
 /** A prepared draft of the repository. Throws 404, and 409 `GIT_DRAFT_NOT_READY`. */
@@ -109,7 +104,7 @@ export async function lockDraft(tx: Transaction, itemId: string, id: string): Pr
 export type DraftChanges = Partial<Omit<Draft, 'id' | 'itemId' | 'spaceId' | 'branch' | 'createdBy' | 'createdAt'>>;
 
 export async function changeDraft(tx: Transaction, id: string, changes: DraftChanges): Promise<void> {
-  await execute(tx, 'UPDATE git_drafts SET ? WHERE id = ?', [rowOf(changes), id]);
+  await execute(tx, 'UPDATE git_drafts SET ? WHERE id = ?', [changes, id]);
 }
 
 /** Records a step's findings about a draft. */
@@ -118,5 +113,5 @@ export const recordDraft = (database: Database, id: string, changes: DraftChange
 
 /** Deletes the row of a discarded draft. Its tree and its refs must be removed already. */
 export async function forgetDraft({ pool }: Pick<Database, 'pool'>, id: string): Promise<void> {
-  await pool.query("DELETE FROM git_drafts WHERE id = ? AND status = 'discarding'", [id]);
+  await execute(pool, "DELETE FROM git_drafts WHERE id = ? AND status = 'discarding'", [id]);
 }

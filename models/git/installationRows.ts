@@ -1,8 +1,6 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
-import { selected } from './columns.ts';
 import type { GitCredentialStatus } from './credentials.ts';
 
 /** One space’s use of an installation. */
@@ -36,7 +34,7 @@ export interface InstallationRepository {
   provenBy: HostedPerson | null;
 }
 
-const columns = selected('spaceId provider installationId account accountId repositories status dueAt');
+const columns = 'space_id, provider, installation_id, account, account_id, repositories, status, due_at';
 const ofKey = 'space_id = ? AND provider = ? AND installation_id = ?';
 const valuesOf = ({ spaceId, provider, installationId }: InstallationKey) => [spaceId, provider, installationId];
 
@@ -45,11 +43,8 @@ export async function listInstallations(
   spaceId: string,
   provider: string,
 ): Promise<GitInstallation[]> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM git_installations WHERE space_id = ? AND provider = ? ORDER BY installation_id`,
-    [spaceId, provider],
-  );
-  return rows as unknown as GitInstallation[];
+  const sql = `SELECT ${columns} FROM git_installations WHERE space_id = ? AND provider = ? ORDER BY installation_id`;
+  return select<GitInstallation>(pool, sql, [spaceId, provider]);
 }
 
 /** The due installations of all spaces, the longest due first. */
@@ -59,11 +54,8 @@ export async function dueInstallations(
   now: Date,
   limit: number,
 ): Promise<GitInstallation[]> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${columns} FROM git_installations WHERE due_at <= ? AND provider = ? ORDER BY due_at LIMIT ?`,
-    [now, provider, limit],
-  );
-  return rows as unknown as GitInstallation[];
+  const sql = `SELECT ${columns} FROM git_installations WHERE due_at <= ? AND provider = ? ORDER BY due_at LIMIT ?`;
+  return select<GitInstallation>(pool, sql, [now, provider, limit]);
 }
 
 /** Makes an installation due in each space that uses it. */
@@ -73,7 +65,7 @@ export async function makeDue(
   installationId: string,
 ): Promise<void> {
   const sql = 'UPDATE git_installations SET due_at = ? WHERE provider = ? AND installation_id = ?';
-  await pool.query(sql, [new Date(), provider, installationId]);
+  await execute(pool, sql, [new Date(), provider, installationId]);
 }
 
 /** Postpones an installation after a failure, unless it has become due again. */
@@ -83,7 +75,7 @@ export async function putOff(
   until: Date,
 ): Promise<void> {
   const sql = `UPDATE git_installations SET due_at = ? WHERE ${ofKey} AND due_at = ?`;
-  await pool.query(sql, [until, ...valuesOf(installation), installation.dueAt]);
+  await execute(pool, sql, [until, ...valuesOf(installation), installation.dueAt]);
 }
 
 interface Proven extends Pick<GitInstallation, 'account' | 'repositories'> {
@@ -97,12 +89,9 @@ export async function findInstallationRepository(
   key: InstallationKey,
   path: string,
 ): Promise<InstallationRepository | undefined> {
-  const [found] = await pool.query<RowDataPacket[]>(
-    `SELECT account, repositories, proven_by AS login, proven_by_id AS provenById FROM git_installations
-      WHERE ${ofKey} AND status = 'active'`,
-    valuesOf(key),
-  );
-  const installation = found[0] as Proven | undefined;
+  const sql = `SELECT account, repositories, proven_by AS login, proven_by_id FROM git_installations
+      WHERE ${ofKey} AND status = 'active'`;
+  const [installation] = await select<Proven>(pool, sql, valuesOf(key));
   if (installation === undefined) return undefined;
   const { account, repositories, login, provenById } = installation;
   if (repositories === 'all') {
@@ -110,12 +99,12 @@ export async function findInstallationRepository(
     return isOfAccount ? { repositoryId: null, mayWrite: true, provenBy: null } : undefined;
   }
   if (provenById === null) return undefined;
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT repository_id AS repositoryId, may_write AS mayWrite FROM git_installation_repositories
+  const [row] = await select<{ repositoryId: string; mayWrite: number }>(
+    pool,
+    `SELECT repository_id, may_write FROM git_installation_repositories
       WHERE ${ofKey} AND path = ?`,
     [...valuesOf(key), path.toLowerCase()],
   );
-  const row = rows[0] as { repositoryId: string; mayWrite: number } | undefined;
   return row && { repositoryId: row.repositoryId, mayWrite: row.mayWrite === 1, provenBy: { id: provenById, login } };
 }
 

@@ -50,20 +50,20 @@ export async function connectInstallation(database: Database, connecting: Connec
   const { spaceId, provider, installationId, facts, provenBy, repositories } = connecting;
   const proof =
     provenBy === 'operator'
-      ? { proof: 'operator', proven_by: 'operator', proven_by_id: null }
-      : { proof: 'person', proven_by: provenBy.login, proven_by_id: provenBy.id };
+      ? { proof: 'operator', provenBy: 'operator', provenById: null }
+      : { proof: 'person', provenBy: provenBy.login, provenById: provenBy.id };
   await transaction(database, async (tx) => {
     await lockLivingSpace(tx, spaceId);
     const now = new Date();
     const row = {
-      ...{ account: facts.account, account_id: facts.accountId, status: facts.status },
+      ...{ account: facts.account, accountId: facts.accountId, status: facts.status },
       ...{ ...proof, repositories: repositories === 'all' ? 'all' : 'listed' },
-      due_at: new Date(now.getTime() + freshMs),
+      dueAt: new Date(now.getTime() + freshMs),
     };
     if ((await lockInstallation(tx, connecting)) !== undefined) await updateInstallation(tx, connecting, row);
     else {
-      const key = { space_id: spaceId, provider, installation_id: installationId };
-      await insert(tx, 'git_installations', { ...key, ...row, created_by: actor.userId, created_at: now });
+      const key = { spaceId, provider, installationId };
+      await insert(tx, 'git_installations', { ...key, ...row, createdBy: actor.userId, createdAt: now });
     }
     await replaceRepositories(tx, connecting, repositories === 'all' ? [] : repositories);
     await saveCredential(tx, connecting, facts, connecting.gitHost);
@@ -127,14 +127,14 @@ async function applyFacts(
   if (now === undefined) return;
   // There was another report or a notification meanwhile, and the newer of the two is unknown: ask again.
   if (now.dueAt.getTime() !== asked.dueAt.getTime()) {
-    await updateInstallation(tx, now, { due_at: new Date() });
+    await updateInstallation(tx, now, { dueAt: new Date() });
     return;
   }
   // If the installation belongs to another account now, the space has no right to its code.
   const isSame = facts !== undefined && facts.accountId === now.accountId;
   const status: GitCredentialStatus = isSame ? facts.status : 'removed';
   const account = isSame ? facts.account : now.account;
-  await updateInstallation(tx, now, { status, account, due_at: new Date(Date.now() + freshMs) });
+  await updateInstallation(tx, now, { status, account, dueAt: new Date(Date.now() + freshMs) });
   await saveCredential(tx, now, { account, status }, gitHost);
 }
 
@@ -145,7 +145,7 @@ async function saveCredential(
   { account, status }: { account: string; status: GitCredentialStatus },
   host: string,
 ): Promise<void> {
-  const row = { name: `GitHub ${account}`, host, path_prefix: `/${account}`, username: tokenUser, status };
+  const row = { name: `GitHub ${account}`, host, pathPrefix: `/${account}`, username: tokenUser, status };
   const known = await select<{ id: string }>(
     tx,
     'SELECT id FROM git_credentials WHERE space_id = ? AND provider = ? AND installation_id = ? FOR UPDATE',
@@ -157,6 +157,6 @@ async function saveCredential(
   }
   const all = await select(tx, 'SELECT id FROM git_credentials WHERE space_id = ?', [spaceId]);
   if (all.length >= maxCredentials) throw tooManyCredentials();
-  const key = { id: newId('gitCredential'), space_id: spaceId, provider, installation_id: installationId };
-  await insert(tx, 'git_credentials', { ...key, ...row, sealed: null, created_by: null, created_at: new Date() });
+  const key = { id: newId('gitCredential'), spaceId, provider, installationId };
+  await insert(tx, 'git_credentials', { ...key, ...row, sealed: null, createdBy: null, createdAt: new Date() });
 }

@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
@@ -64,15 +63,14 @@ export function createMirrorRecords(deps: {
   return {
     /** Undefined before the first save. */
     async current({ itemId }: Ref): Promise<(SavedState & { bundles: Bundle[] }) | undefined> {
-      const sql = `SELECT version, object_key AS objectKey, bytes, manifest FROM git_bundles WHERE item_id = ?
+      const sql = `SELECT version, object_key, bytes, manifest FROM git_bundles WHERE item_id = ?
         ORDER BY version`;
-      const [rows] = await database.pool.query<RowDataPacket[]>(sql, [itemId]);
-      const saved = rows as {
+      const saved = await select<{
         version: number;
         objectKey: string | null;
         bytes: number | string;
         manifest: string | null;
-      }[];
+      }>(database.pool, sql, [itemId]);
       const last = saved.at(-1);
       if (last === undefined || last.manifest === null) return undefined;
       return {
@@ -144,7 +142,7 @@ async function saveState(
   if (bundle !== null) await DriveObject.keep(bundle.objectKey, bundle.sha256, tx);
   let doomed: string[] = [];
   if (replacesAll) {
-    const sql = 'SELECT object_key AS objectKey FROM git_bundles WHERE item_id = ? AND object_key IS NOT NULL';
+    const sql = 'SELECT object_key FROM git_bundles WHERE item_id = ? AND object_key IS NOT NULL';
     const before = await select<{ objectKey: string }>(tx, sql, [itemId]);
     doomed = before.map((old) => old.objectKey);
     await DriveObject.doom(doomed, tx);
@@ -154,8 +152,8 @@ async function saveState(
     await execute(tx, 'DELETE FROM git_bundles WHERE item_id = ? AND object_key IS NULL', [itemId]);
     await execute(tx, 'UPDATE git_bundles SET manifest = NULL WHERE item_id = ?', [itemId]);
   }
-  const row = { item_id: itemId, version, space_id: spaceId, object_key: objectKey, bytes };
-  await insert(tx, 'git_bundles', { ...row, manifest: JSON.stringify(manifest), created_at: new Date() });
+  const row = { itemId, version, spaceId, objectKey, bytes };
+  await insert(tx, 'git_bundles', { ...row, manifest, createdAt: new Date() });
   await execute(tx, 'UPDATE git_repositories SET version = ? WHERE item_id = ?', [version, itemId]);
   return { isSaved: true, doomed };
 }
@@ -163,7 +161,7 @@ async function saveState(
 /** How many bytes the bundles of a repository use. */
 async function savedBytesOf({ pool }: Database, { itemId }: Ref): Promise<number> {
   const sql = 'SELECT COALESCE(SUM(bytes), 0) AS bytes FROM git_bundles WHERE item_id = ?';
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [itemId]);
+  const rows = await select(pool, sql, [itemId]);
   return Number(rows[0]?.bytes ?? 0);
 }
 

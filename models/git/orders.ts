@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import { idPrefixes } from '../../base/ids.ts';
@@ -7,7 +6,6 @@ import type { Actor } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { type Operation, type OperationEnd, type OperationKind, operationModels } from '../operations/operation.ts';
-import { selected } from './columns.ts';
 import type { Repository } from './repository.ts';
 
 /** The kinds of orders for a repository. */
@@ -48,7 +46,7 @@ type Asked = Pick<GitOrder, 'apiKeyId'>;
 
 const maxWaiting = 50;
 
-const columns = selected('id itemId kind input step result failure createdAt deadlineAt');
+const columns = 'id, item_id, kind, input, step, result, failure, created_at, deadline_at';
 
 function orderOf(row: object): GitOrder {
   const { input, result, failure, ...rest } = row as Omit<GitOrder, 'input' | 'apiKeyId' | 'result' | 'failure'> & {
@@ -98,13 +96,13 @@ export async function beginOrder(
   const now = new Date();
   await insert(tx, 'git_orders', {
     id: operation.id,
-    item_id: itemId,
-    space_id: spaceId,
+    itemId,
+    spaceId,
     kind,
-    input: JSON.stringify({ ...input, ...apiKeyOf(actor) }),
+    input: { ...input, ...apiKeyOf(actor) },
     step: 0,
-    created_at: now,
-    deadline_at: new Date(now.getTime() + deadlineMs),
+    createdAt: now,
+    deadlineAt: new Date(now.getTime() + deadlineMs),
   });
   return operation;
 }
@@ -139,7 +137,7 @@ async function noteKeyChange(
 
 /** Limits a new app in a locked repository to the rights of the API keys whose orders are still waiting. */
 export async function noteOrderedChanges(tx: Transaction, itemId: string): Promise<void> {
-  const sql = `SELECT o.kind, o.input, p.user_id AS userId FROM git_orders o JOIN operations p ON p.id = o.id
+  const sql = `SELECT o.kind, o.input, p.user_id FROM git_orders o JOIN operations p ON p.id = o.id
     WHERE o.item_id = ? ORDER BY o.id`;
   const orders = await select<{ kind: GitOrderKind; input: string; userId: string }>(tx, sql, [itemId]);
   for (const { kind, input, userId } of orders) {
@@ -195,8 +193,8 @@ export async function oldestOrder(tx: Transaction, itemId: string): Promise<GitO
 }
 
 export async function findOrder({ pool }: Pick<Database, 'pool'>, id: string): Promise<GitOrder | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT ${columns} FROM git_orders WHERE id = ?`, [id]);
-  return rows[0] && orderOf(rows[0]);
+  const [row] = await select(pool, `SELECT ${columns} FROM git_orders WHERE id = ?`, [id]);
+  return row && orderOf(row);
 }
 
 /** All waiting orders of a repository, oldest first. */
@@ -217,7 +215,7 @@ export async function noteFailure(
   id: string,
   failure: NonNullable<GitOrder['failure']>,
 ): Promise<void> {
-  await pool.query('UPDATE git_orders SET failure = ? WHERE id = ?', [JSON.stringify(failure), id]);
+  await execute(pool, 'UPDATE git_orders SET failure = ? WHERE id = ?', [JSON.stringify(failure), id]);
 }
 
 /** Keeps the result of a step until the order ends, when it becomes the operation’s result. */
@@ -226,17 +224,15 @@ export async function keepResult(
   id: string,
   result: Record<string, unknown>,
 ): Promise<void> {
-  await pool.query('UPDATE git_orders SET result = ? WHERE id = ?', [JSON.stringify(result), id]);
+  await execute(pool, 'UPDATE git_orders SET result = ? WHERE id = ?', [JSON.stringify(result), id]);
 }
 
 /** Whether an order was cancelled or has ended, or its repository was removed. */
 export async function isCalledOff({ pool }: Pick<Database, 'pool'>, id: string): Promise<boolean> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT 1 FROM git_orders o
+  const sql = `SELECT 1 FROM git_orders o
        JOIN git_repositories r ON r.item_id = o.item_id AND r.removed_at IS NULL
        JOIN operations p ON p.id = o.id AND p.status = 'running' AND p.cancel_requested_at IS NULL
-      WHERE o.id = ?`,
-    [id],
-  );
+      WHERE o.id = ?`;
+  const rows = await select(pool, sql, [id]);
   return rows.length === 0;
 }

@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
@@ -18,7 +17,7 @@ export async function removeRepositories(tx: Transaction, itemIds: readonly stri
 export const removedRepositories = waitingIn<Waiting & { spaceId: string }>({
   table: 'git_repositories',
   id: 'item_id',
-  columns: ['space_id AS spaceId'],
+  columns: ['space_id'],
   where: 'removed_at IS NOT NULL',
   time: 'removed_at',
 });
@@ -35,11 +34,11 @@ async function forget(database: Database, itemId: string, tables: readonly strin
   await transaction(database, async (tx) => {
     const [row] = await select<{ removedAt: Date | null }>(
       tx,
-      'SELECT removed_at AS removedAt FROM git_repositories WHERE item_id = ? FOR UPDATE',
+      'SELECT removed_at FROM git_repositories WHERE item_id = ? FOR UPDATE',
       [itemId],
     );
     if (row === undefined || row.removedAt === null) return;
-    const sql = 'SELECT object_key AS objectKey FROM git_bundles WHERE item_id = ? AND object_key IS NOT NULL';
+    const sql = 'SELECT object_key FROM git_bundles WHERE item_id = ? AND object_key IS NOT NULL';
     const bundles = await select<{ objectKey: string }>(tx, sql, [itemId]);
     await driveModels(tx).DriveObject.doom(
       bundles.map(({ objectKey }) => objectKey),
@@ -56,11 +55,10 @@ export async function removeRepositoriesOf(
   { pool }: Pick<Database, 'pool'>,
   spaceId: string,
 ): Promise<{ id: string; spaceId: string }[]> {
-  await pool.query('UPDATE git_repositories SET removed_at = ? WHERE space_id = ? AND removed_at IS NULL', [
+  await execute(pool, 'UPDATE git_repositories SET removed_at = ? WHERE space_id = ? AND removed_at IS NULL', [
     new Date(),
     spaceId,
   ]);
-  const sql = 'SELECT item_id AS id, space_id AS spaceId FROM git_repositories WHERE space_id = ? LIMIT 200';
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [spaceId]);
-  return rows as unknown as { id: string; spaceId: string }[];
+  const sql = 'SELECT item_id AS id, space_id FROM git_repositories WHERE space_id = ? LIMIT 200';
+  return select<{ id: string; spaceId: string }>(pool, sql, [spaceId]);
 }

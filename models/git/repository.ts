@@ -1,9 +1,7 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
-import { rowOf, selected } from './columns.ts';
 
 export type RepositoryStatus = 'cloning' | 'ready' | 'failed';
 
@@ -61,9 +59,9 @@ export interface Repository {
   removedAt: Date | null;
 }
 
-const columns =
-  selected(`itemId spaceId computerId treePath treeVersion url credentialId branch depth filter operationId
-  status statusAt errorCode errorDetail progress version defaultBranch facts createdBy createdAt removedAt`);
+const columns = `item_id, space_id, computer_id, tree_path, tree_version, url, credential_id, branch, depth, filter,
+  operation_id, status, status_at, error_code, error_detail, progress, version, default_branch, facts, created_by,
+  created_at, removed_at`;
 
 function repositoryOf(row: object): Repository {
   const { progress, facts, ...rest } = row as Omit<Repository, 'progress' | 'facts'> & {
@@ -83,8 +81,8 @@ export async function findRepository(
   itemId: string,
 ): Promise<Repository | undefined> {
   const sql = `SELECT ${columns} FROM git_repositories WHERE item_id = ?`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [itemId]);
-  return rows[0] && repositoryOf(rows[0]);
+  const [row] = await select(pool, sql, [itemId]);
+  return row && repositoryOf(row);
 }
 
 /** The ids that belong to repositories, even if their items are gone. */
@@ -92,8 +90,8 @@ export async function knownRepositories(
   { pool }: Pick<Database, 'pool'>,
   itemIds: readonly string[],
 ): Promise<Set<string>> {
-  const sql = 'SELECT item_id AS itemId FROM git_repositories WHERE item_id IN (?)';
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [itemIds]);
+  const sql = 'SELECT item_id FROM git_repositories WHERE item_id IN (?)';
+  const rows = await select(pool, sql, [itemIds]);
   return new Set(rows.map(({ itemId }) => String(itemId)));
 }
 
@@ -145,7 +143,7 @@ export async function changeRepository(
   const isMoved = changes.status !== undefined && changes.status !== repository.status;
   const all = { ...changes, ...(isMoved && { statusAt: new Date() }) };
   Object.assign(repository, all);
-  await execute(tx, 'UPDATE git_repositories SET ? WHERE item_id = ?', [rowOf(all), repository.itemId]);
+  await execute(tx, 'UPDATE git_repositories SET ? WHERE item_id = ?', [all, repository.itemId]);
 }
 
 /** Shows the progress of a repository that is not removed. */
@@ -155,5 +153,5 @@ export async function showProgress(
   progress: RepositoryProgress,
 ): Promise<void> {
   const sql = 'UPDATE git_repositories SET progress = ? WHERE item_id = ? AND removed_at IS NULL';
-  await pool.query(sql, [JSON.stringify(progress), itemId]);
+  await execute(pool, sql, [JSON.stringify(progress), itemId]);
 }

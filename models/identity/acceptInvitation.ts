@@ -57,7 +57,7 @@ export function createAcceptInvitation(database: Database, parts: Parts, { oidc,
         throw new DomainError('forbidden', 'USER_DISABLED', 'This account is disabled.');
       }
       if (invitation.wasMailed) await arrivals.settleOwner(account.id, tx);
-      else if (found === undefined) await insert(tx, 'unproven_users', { user_id: account.id, created_at: new Date() });
+      else if (found === undefined) await insert(tx, 'unproven_users', { userId: account.id, createdAt: new Date() });
       const actor = { userId: account.id, credentialId: guest.credentialId, address: guest.address };
       if (!(await join(tx, invitation, account, actor))) throw notFound('invitation');
       const code = guest.userId === undefined ? await codes.create(account.id, tx) : undefined;

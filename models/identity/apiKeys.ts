@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction, WhereOptions } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import { createFreshCache } from '../../base/freshCache.ts';
@@ -6,6 +5,7 @@ import { newId } from '../../base/ids.ts';
 import { type Actor, appendAuditOfUser, operator } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { behind, type Page, type PageRequest, startOf, toPage } from '../database/pages.ts';
+import { selectPrepared } from '../database/sql.ts';
 import { hashApiKey, hintOf, isWellFormedApiKey, newApiKey } from './apiKeyFormat.ts';
 import { allows, isScope, scopes as knownScopes, type Scope } from './scopes.ts';
 import { revocationMaxAgeMs } from './sessions.ts';
@@ -40,13 +40,13 @@ export function createApiKeys(database: Database) {
   const lastUsed = new Map<string, number>();
 
   async function loadGrant(hashHex: string): Promise<KeyGrant | undefined> {
-    const [rows] = await database.pool.execute<RowDataPacket[]>(
-      `SELECT k.id AS keyId, k.user_id AS userId, k.scopes AS scopes, k.expires_at AS expiresAt
+    const [row] = await selectPrepared<Omit<KeyGrant, 'scopes'> & { scopes: string }>(
+      database.pool,
+      `SELECT k.id AS keyId, k.user_id, k.scopes, k.expires_at
          FROM api_keys k JOIN users u ON u.id = k.user_id
         WHERE k.hash = ? AND k.revoked_at IS NULL AND u.disabled_at IS NULL`,
       [Buffer.from(hashHex, 'hex')],
     );
-    const row = rows[0] as (Omit<KeyGrant, 'scopes'> & { scopes: string }) | undefined;
     return row === undefined ? undefined : { ...row, scopes: JSON.parse(row.scopes) as string[] };
   }
 
@@ -104,13 +104,10 @@ export function createApiKeys(database: Database) {
 
     /** Whether the key is still valid. Open streams ask every few seconds. */
     async isValid(keyId: string): Promise<boolean> {
-      const [rows] = await database.pool.execute<RowDataPacket[]>(
-        `SELECT k.expires_at AS expiresAt
+      const sql = `SELECT k.expires_at
            FROM api_keys k JOIN users u ON u.id = k.user_id
-          WHERE k.id = ? AND k.revoked_at IS NULL AND u.disabled_at IS NULL`,
-        [keyId],
-      );
-      const row = rows[0] as { expiresAt: Date | null } | undefined;
+          WHERE k.id = ? AND k.revoked_at IS NULL AND u.disabled_at IS NULL`;
+      const [row] = await selectPrepared<{ expiresAt: Date | null }>(database.pool, sql, [keyId]);
       return row !== undefined && (row.expiresAt === null || row.expiresAt.getTime() > Date.now());
     },
 

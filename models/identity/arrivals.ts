@@ -39,7 +39,7 @@ export function createArrivals(database: Database, parts: Parts, { signUp, signU
     const { issuer, subject } = proof.subject;
     const [row] = await select<{ userId: string }>(
       tx,
-      'SELECT user_id AS userId FROM user_identities WHERE issuer = ? AND subject = ?',
+      'SELECT user_id FROM user_identities WHERE issuer = ? AND subject = ?',
       [issuer, subject],
     );
     return row === undefined ? undefined : users.byId(row.userId, tx);
@@ -62,7 +62,7 @@ export function createArrivals(database: Database, parts: Parts, { signUp, signU
       if (user.disabledAt !== null) throw new DomainError('forbidden', 'USER_DISABLED', 'This account is disabled.');
       const actor = { userId: user.id, credentialId: null, address: proof.address };
       if (known === undefined && proof.subject !== undefined) {
-        await insert(tx, 'user_identities', { ...proof.subject, user_id: user.id, created_at: new Date() });
+        await insert(tx, 'user_identities', { ...proof.subject, userId: user.id, createdAt: new Date() });
       }
       if (user.email !== email) return user;
       await settleOwner(user.id, tx);

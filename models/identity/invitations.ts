@@ -80,15 +80,15 @@ export function createInvitations(database: Database) {
         await assertRoom(tx, spaceId, now);
         await insert(tx, 'invitations', {
           id: row.id,
-          token_hash: hashLinkToken(token),
-          space_id: spaceId,
+          tokenHash: hashLinkToken(token),
+          spaceId,
           email: address,
           role,
-          was_mailed: row.wasMailed,
-          return_url: row.returnUrl,
-          created_by: row.createdBy,
-          created_at: now,
-          expires_at: row.expiresAt,
+          wasMailed: row.wasMailed,
+          returnUrl: row.returnUrl,
+          createdBy: row.createdBy,
+          createdAt: now,
+          expiresAt: row.expiresAt,
         });
         await appendAudit(tx, spaceId, actor, 'invitation.made', row.id);
         await alongside(tx);

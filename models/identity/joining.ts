@@ -17,8 +17,8 @@ export interface InvitationRow {
   acceptedAt: Date | null;
 }
 
-export const invitationColumns = `id, space_id AS spaceId, email, role, was_mailed AS wasMailed, return_url AS returnUrl, created_by AS createdBy,
-  created_at AS createdAt, expires_at AS expiresAt, accepted_at AS acceptedAt`;
+export const invitationColumns = `id, space_id, email, role, was_mailed, return_url, created_by, created_at,
+  expires_at, accepted_at`;
 
 /** The invitations of an address that can still be accepted, locked. */
 export function livingInvitationsOf(email: string, tx: Transaction): Promise<InvitationRow[]> {
@@ -44,7 +44,7 @@ export async function join(tx: Transaction, invitation: InvitationRow, user: Use
     user.id,
   ]);
   if (members.length === 0) {
-    await insert(tx, 'space_members', { space_id: spaceId, user_id: user.id, role, created_at: now });
+    await insert(tx, 'space_members', { spaceId, userId: user.id, role, createdAt: now });
     await appendAudit(tx, spaceId, actor, 'member.added', user.id);
   }
   await execute(tx, 'UPDATE users SET default_space_id = ? WHERE id = ? AND default_space_id IS NULL', [

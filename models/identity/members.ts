@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import { type Transaction, UniqueConstraintError } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { createFreshCache } from '../../base/freshCache.ts';
@@ -6,7 +5,7 @@ import { type Actor, appendAudit, operator } from '../audit/audit.ts';
 import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { behind, type Page, type PageRequest, startOf, toPage } from '../database/pages.ts';
-import { select } from '../database/sql.ts';
+import { select, selectPrepared } from '../database/sql.ts';
 import { revocationMaxAgeMs } from './sessions.ts';
 import { identityTables, type MemberRow, type Role, type SpaceRow, type UserRow } from './tables.ts';
 import type { Users } from './users.ts';
@@ -30,13 +29,13 @@ export function createMembers(database: Database, users: Users) {
 
   async function loadAccess(key: string): Promise<SpaceAccess | undefined> {
     const [spaceId, userId] = key.split(' ');
-    const [rows] = await database.pool.execute<RowDataPacket[]>(
-      `SELECT s.id, s.name, s.created_at AS createdAt, m.role
+    const [row] = await selectPrepared<SpaceAccess['space'] & { role: Role }>(
+      database.pool,
+      `SELECT s.id, s.name, s.created_at, m.role
          FROM space_members m JOIN spaces s ON s.id = m.space_id JOIN users u ON u.id = m.user_id
         WHERE m.space_id = ? AND m.user_id = ? AND s.deleted_at IS NULL AND u.disabled_at IS NULL`,
       [spaceId ?? '', userId ?? ''],
     );
-    const row = rows[0] as (SpaceAccess['space'] & { role: Role }) | undefined;
     if (row === undefined) return undefined;
     return { space: { id: row.id, name: row.name, createdAt: row.createdAt }, role: row.role };
   }

@@ -51,8 +51,8 @@ export function createOwnInvitations(database: Database, { users, members }: { u
           `SELECT i.*, s.name AS spaceName, u.name AS inviter
              FROM (SELECT ${invitationColumns} FROM invitations
                     WHERE email = ? AND accepted_at IS NULL AND expires_at > ? ${next.sql}) i
-             JOIN spaces s ON s.id = i.spaceId AND s.deleted_at IS NULL
-             LEFT JOIN users u ON u.id = i.createdBy
+             JOIN spaces s ON s.id = i.space_id AND s.deleted_at IS NULL
+             LEFT JOIN users u ON u.id = i.created_by
             ORDER BY i.id DESC LIMIT ?`,
           [user.email, new Date(), ...next.values, page.limit + 1],
         );

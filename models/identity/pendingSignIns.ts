@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
@@ -46,7 +45,7 @@ export function createPendingSignIns(database: Database, envelope: Envelope) {
       const hash = hashLinkToken(token);
       const sealed = await envelope.seal(systemScope, contextOf(hash), Buffer.from(JSON.stringify(content), 'utf8'));
       const now = new Date();
-      const row = { hash, kind, sealed, created_at: now, expires_at: endOf(kind, now) };
+      const row = { hash, kind, sealed, createdAt: now, expiresAt: endOf(kind, now) };
       await (tx === undefined
         ? transaction(database, (own) => insert(own, 'sign_ins', row))
         : insert(tx, 'sign_ins', row));
@@ -55,11 +54,8 @@ export function createPendingSignIns(database: Database, envelope: Envelope) {
     /** Reads the content without taking it. Throws 410 `SIGN_IN_EXPIRED`. */
     async peek<Kind extends SignInKind>(kind: Kind, token: string): Promise<PendingSignIns[Kind]> {
       const hash = hashLinkToken(token);
-      const [rows] = await database.pool.query<RowDataPacket[]>(
-        'SELECT sealed FROM sign_ins WHERE hash = ? AND kind = ? AND expires_at > ?',
-        [hash, kind, new Date()],
-      );
-      const row = rows[0] as { sealed: Buffer } | undefined;
+      const sql = 'SELECT sealed FROM sign_ins WHERE hash = ? AND kind = ? AND expires_at > ?';
+      const [row] = await select<{ sealed: Buffer }>(database.pool, sql, [hash, kind, new Date()]);
       if (row === undefined) throw signInExpired();
       return open<Kind>(hash, row.sealed);
     },

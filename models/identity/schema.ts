@@ -1,4 +1,5 @@
 import type { AreaSchema } from '../database/areaSchema.ts';
+import { execute } from '../database/sql.ts';
 import { initialTables } from '../migrations/migration.ts';
 
 const ofPeople = 'It is a person’s, for all of their spaces.';
@@ -152,7 +153,7 @@ export const identitySchema: AreaSchema = {
    * any more.
    */
   async finish(database, spaceId) {
-    await database.pool.query("UPDATE spaces SET name = '' WHERE id = ? AND deleted_at IS NOT NULL", [spaceId]);
-    await database.pool.query('DELETE FROM data_keys WHERE scope = ?', [spaceId]);
+    await execute(database.pool, "UPDATE spaces SET name = '' WHERE id = ? AND deleted_at IS NOT NULL", [spaceId]);
+    await execute(database.pool, 'DELETE FROM data_keys WHERE scope = ?', [spaceId]);
   },
 };

@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import { Op, type Transaction } from 'sequelize';
 import { createFreshCache } from '../../base/freshCache.ts';
 import { newId } from '../../base/ids.ts';
@@ -6,6 +5,7 @@ import { firstOf } from '../../base/text.ts';
 import { type Actor, appendAuditOfUser, operator } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { behind, type Page, type PageRequest, startOf, toPage } from '../database/pages.ts';
+import { execute, selectPrepared } from '../database/sql.ts';
 import type { createSessionTokens, SessionClaims } from './sessionTokens.ts';
 import { invalidToken, tokenExpired } from './sessionTokens.ts';
 import { sessionLifetimeMs } from './signingKeys.ts';
@@ -24,13 +24,11 @@ export function createSessions(database: Database, tokens: Tokens) {
   const validity = createFreshCache(loadValidity, { maxAgeMs: revocationMaxAgeMs });
 
   async function loadValidity(sessionId: string): Promise<{ userId: string; expiresAt: Date } | undefined> {
-    const [rows] = await database.pool.execute<RowDataPacket[]>(
-      `SELECT s.user_id AS userId, s.expires_at AS expiresAt
+    const sql = `SELECT s.user_id, s.expires_at
          FROM sessions s JOIN users u ON u.id = s.user_id
-        WHERE s.id = ? AND s.revoked_at IS NULL AND u.disabled_at IS NULL`,
-      [sessionId],
-    );
-    return rows[0] as { userId: string; expiresAt: Date } | undefined;
+        WHERE s.id = ? AND s.revoked_at IS NULL AND u.disabled_at IS NULL`;
+    const [row] = await selectPrepared<{ userId: string; expiresAt: Date }>(database.pool, sql, [sessionId]);
+    return row;
   }
 
   async function store(userId: string, label: string | undefined, tx?: Transaction): Promise<SessionRow> {
@@ -88,11 +86,9 @@ export function createSessions(database: Database, tokens: Tokens) {
      * ends then, but not when the session just expires. Rows are kept for a month after they expire.
      */
     async wasEnded(sessionId: string): Promise<boolean> {
-      const [rows] = await database.pool.execute<RowDataPacket[]>(
-        `SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id
-          WHERE s.id = ? AND (s.revoked_at IS NOT NULL OR u.disabled_at IS NOT NULL)`,
-        [sessionId],
-      );
+      const sql = `SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id
+          WHERE s.id = ? AND (s.revoked_at IS NOT NULL OR u.disabled_at IS NOT NULL)`;
+      const rows = await selectPrepared(database.pool, sql, [sessionId]);
       return rows.length > 0;
     },
 
@@ -150,6 +146,6 @@ export type Sessions = ReturnType<typeof createSessions>;
 
 /** Ends every session and every pending sign-in. API keys stay as they are. */
 export async function endSignIns({ pool }: Pick<Database, 'pool'>): Promise<void> {
-  await pool.query('UPDATE sessions SET revoked_at = ? WHERE revoked_at IS NULL', [new Date()]);
-  for (const table of ['auth_codes', 'sign_ins']) await pool.query(`DELETE FROM ${table}`);
+  await execute(pool, 'UPDATE sessions SET revoked_at = ? WHERE revoked_at IS NULL', [new Date()]);
+  for (const table of ['auth_codes', 'sign_ins']) await execute(pool, `DELETE FROM ${table}`);
 }

@@ -1,9 +1,9 @@
-import type { RowDataPacket } from 'mysql2';
 import { Op, type Transaction, UniqueConstraintError } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import { appendAuditOfUser, operator } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
+import { selectPrepared } from '../database/sql.ts';
 import { identityTables, type UserRow } from './tables.ts';
 
 const emailPattern = /^[^\s@<>"',;]{1,64}@[^\s@<>"',;]{1,189}$/;
@@ -41,10 +41,8 @@ export function createUsers(database: Database) {
 
     /** The default space. Undefined for a user without one. */
     async defaultSpaceId(id: string): Promise<string | undefined> {
-      const [rows] = await database.pool.execute<RowDataPacket[]>('SELECT default_space_id FROM users WHERE id = ?', [
-        id,
-      ]);
-      return (rows[0]?.default_space_id as string | null | undefined) ?? undefined;
+      const rows = await selectPrepared(database.pool, 'SELECT default_space_id FROM users WHERE id = ?', [id]);
+      return (rows[0]?.defaultSpaceId as string | null | undefined) ?? undefined;
     },
 
     async byEmail(email: string, tx?: Transaction): Promise<UserRow | undefined> {

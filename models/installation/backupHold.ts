@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { PoolConnection, RowDataPacket } from 'mysql2/promise';
+import type { PoolConnection } from 'mysql2/promise';
 import { DomainError } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 
 /** Names this database too, since named locks belong to the whole server. */
 const lockName = "CONCAT('atrium_backup_', LEFT(SHA2(DATABASE(), 256), 40))";
@@ -33,9 +34,7 @@ export async function holdForBackup(database: Database): Promise<BackupHold> {
   const [lost, over] = [new AbortController(), new AbortController()];
   const assertHeld = async () => {
     lost.signal.throwIfAborted();
-    const [rows] = await connection.query<RowDataPacket[]>(
-      `SELECT IS_USED_LOCK(${lockName}) = CONNECTION_ID() AS held`,
-    );
+    const rows = await select(connection, `SELECT IS_USED_LOCK(${lockName}) = CONNECTION_ID() AS held`);
     if (rows[0]?.held !== 1) throw lostHold();
   };
   const watch = async () => {
@@ -62,7 +61,7 @@ export async function holdForBackup(database: Database): Promise<BackupHold> {
 
 async function take(connection: PoolConnection): Promise<void> {
   await connection.query('SET SESSION wait_timeout = DEFAULT');
-  const [rows] = await connection.query<RowDataPacket[]>(`SELECT GET_LOCK(${lockName}, 0) AS taken`);
+  const rows = await select(connection, `SELECT GET_LOCK(${lockName}, 0) AS taken`);
   if (rows[0]?.taken === 1) return;
   const detail = 'Another backup of this installation is being made. Wait until it has finished.';
   throw new DomainError('conflict', 'BACKUP_UNDER_WAY', detail);
@@ -79,6 +78,6 @@ function lostHold(): DomainError {
  * holds the lock at that moment, no row of a later backup refers to these objects.
  */
 export async function isHeldForBackup({ pool }: Pick<Database, 'pool'>): Promise<boolean> {
-  const [rows] = await pool.query<RowDataPacket[]>(`SELECT IS_USED_LOCK(${lockName}) IS NOT NULL AS held`);
+  const rows = await select(pool, `SELECT IS_USED_LOCK(${lockName}) IS NOT NULL AS held`);
   return rows[0]?.held === 1;
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import type { ResultSetHeader, RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 
 type Pool = Pick<Database, 'pool'>;
 
@@ -15,10 +15,10 @@ export interface Installation {
 }
 
 export async function installationOf({ pool }: Pool): Promise<Installation> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    'SELECT identity, restored_from AS restoredFrom, quiet_since AS quietSince FROM installation WHERE one = 1',
-  );
-  return rows[0] as Installation;
+  const sql = 'SELECT identity, restored_from, quiet_since FROM installation WHERE one = 1';
+  const [row] = await select<Installation>(pool, sql);
+  if (row === undefined) throw new Error('The database has no row of its installation.');
+  return row;
 }
 
 /**
@@ -28,7 +28,7 @@ export async function installationOf({ pool }: Pool): Promise<Installation> {
  */
 export async function isQuiet({ pool }: Pool): Promise<boolean> {
   const sql = 'SELECT 1 FROM installation WHERE one = 1 AND quiet_since IS NOT NULL';
-  const [rows] = await pool.query<RowDataPacket[]>(sql);
+  const rows = await select(pool, sql);
   return rows.length > 0;
 }
 
@@ -38,14 +38,14 @@ export const quietLookMs = 60_000;
 /** Gives a restored installation an identity of its own and makes it quiet. */
 export async function renewInstallation({ pool }: Pool, backup: string): Promise<void> {
   const identity = `ins_${randomBytes(10).toString('hex')}`;
-  const change = { identity, restored_from: backup, quiet_since: new Date() };
-  await pool.query('UPDATE installation SET ? WHERE one = 1', [change]);
+  const change = { identity, restoredFrom: backup, quietSince: new Date() };
+  await execute(pool, 'UPDATE installation SET ? WHERE one = 1', [change]);
 }
 
 /** Ends the quiet. False if the installation was not quiet. */
 export async function resumeInstallation({ pool }: Pool): Promise<boolean> {
   const sql = 'UPDATE installation SET quiet_since = NULL WHERE one = 1 AND quiet_since IS NOT NULL';
-  const [{ affectedRows }] = await pool.query<ResultSetHeader>(sql);
+  const { affectedRows } = await execute(pool, sql);
   return affectedRows > 0;
 }
 
@@ -60,7 +60,7 @@ export interface Waiting {
 
 export async function countWaiting({ pool }: Pool, now: Date): Promise<Waiting> {
   const count = async (sql: string, values: unknown[] = []) => {
-    const [rows] = await pool.query<RowDataPacket[]>(`SELECT COUNT(*) AS count FROM ${sql}`, values);
+    const rows = await select(pool, `SELECT COUNT(*) AS count FROM ${sql}`, values);
     return Number(rows[0]?.count);
   };
   const ticks = await count('automations WHERE next_run_at <= ?', [now]);

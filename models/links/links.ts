@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
-import type { ResultSetHeader, RowDataPacket } from 'mysql2/promise';
+import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
@@ -80,8 +80,8 @@ export async function insertLink(tx: Transaction, kind: LinkKind, link: NewLink,
     id: link.id,
     [opens]: link.openedId,
     ...link.columns,
-    created_at: now,
-    expires_at: link.ttlSeconds === null ? null : new Date(now.getTime() + link.ttlSeconds * 1_000),
+    createdAt: now,
+    expiresAt: link.ttlSeconds === null ? null : new Date(now.getTime() + link.ttlSeconds * 1_000),
   });
   await appendAudit(tx, link.spaceId, actor, `${kind.audit}.created`, link.id);
   return true;
@@ -120,10 +120,8 @@ export function hashLinkToken(token: string): Buffer {
 /** Gives a link another token; its earlier one stops working. Throws 410 if the link has ended. */
 export async function renewLinkToken({ pool }: Pick<Database, 'pool'>, kind: LinkKind, id: string): Promise<string> {
   const token = newLinkToken();
-  const [{ affectedRows }] = await pool.query<ResultSetHeader>(
-    `UPDATE ${kind.table} SET token_hash = ? WHERE id = ? AND (expires_at IS NULL OR expires_at > ?)`,
-    [hashLinkToken(token), id, new Date()],
-  );
+  const sql = `UPDATE ${kind.table} SET token_hash = ? WHERE id = ? AND (expires_at IS NULL OR expires_at > ?)`;
+  const { affectedRows } = await execute(pool, sql, [hashLinkToken(token), id, new Date()]);
   if (affectedRows === 0) throw linkEnded(kind);
   return token;
 }
@@ -136,15 +134,15 @@ export async function findLinkByToken(
   token: string,
 ): Promise<RowDataPacket | undefined> {
   const sql = `SELECT ${columns} FROM ${table} WHERE token_hash = ? AND (expires_at IS NULL OR expires_at > ?)`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [hashLinkToken(token), new Date()]);
-  return rows[0];
+  const [row] = await select(pool, sql, [hashLinkToken(token), new Date()]);
+  return row;
 }
 
 /** Ends every link to a port, a desktop and a browser. */
 export async function endLinks({ pool }: Pick<Database, 'pool'>): Promise<void> {
   const now = new Date();
   for (const table of ['port_links', 'desktop_links']) {
-    await pool.query(`UPDATE ${table} SET revoked_at = ? WHERE revoked_at IS NULL`, [now]);
+    await execute(pool, `UPDATE ${table} SET revoked_at = ? WHERE revoked_at IS NULL`, [now]);
   }
-  await pool.query('UPDATE browser_links SET expires_at = ?, token_hash = NULL WHERE expires_at > ?', [now, now]);
+  await execute(pool, 'UPDATE browser_links SET expires_at = ?, token_hash = NULL WHERE expires_at > ?', [now, now]);
 }

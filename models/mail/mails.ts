@@ -1,9 +1,8 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { newId } from '../../base/ids.ts';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
 import type { Database } from '../database/database.ts';
-import { insert } from '../database/sql.ts';
+import { execute, insert, select } from '../database/sql.ts';
 import { type OldestFirst, oldestFirst, type Waiting } from '../sweeping/oldestFirst.ts';
 
 export interface MailContent {
@@ -35,16 +34,13 @@ export function createMails(database: Database, envelope: Envelope) {
     },
 
     async store(tx: Transaction, { id, sealed, expiresAt }: SealedMail): Promise<void> {
-      await insert(tx, 'mails', { id, sealed, created_at: new Date(), expires_at: expiresAt });
+      await insert(tx, 'mails', { id, sealed, createdAt: new Date(), expiresAt });
     },
 
     /** A mail that must still be sent. Undefined if it was sent or has expired. */
     async open(id: string): Promise<(MailContent & { expiresAt: Date }) | undefined> {
-      const [rows] = await database.pool.query<RowDataPacket[]>(
-        'SELECT sealed, expires_at AS expiresAt FROM mails WHERE id = ? AND expires_at > ?',
-        [id, new Date()],
-      );
-      const row = rows[0] as { sealed: Buffer; expiresAt: Date } | undefined;
+      const sql = 'SELECT sealed, expires_at FROM mails WHERE id = ? AND expires_at > ?';
+      const [row] = await select<{ sealed: Buffer; expiresAt: Date }>(database.pool, sql, [id, new Date()]);
       if (row === undefined) return undefined;
       const content = await envelope.open(systemScope, contextOf(id), row.sealed);
       return { ...(JSON.parse(content.toString('utf8')) as MailContent), expiresAt: row.expiresAt };
@@ -52,7 +48,7 @@ export function createMails(database: Database, envelope: Envelope) {
 
     /** Removes a mail that was sent or never will be. */
     async remove(id: string): Promise<void> {
-      await database.pool.query('DELETE FROM mails WHERE id = ?', [id]);
+      await execute(database.pool, 'DELETE FROM mails WHERE id = ?', [id]);
     },
 
     /** Mails waiting since `before`, oldest first. Each should have a workflow. */

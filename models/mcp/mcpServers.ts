@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import { UniqueConstraintError } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { firstOf, wellFormedJson } from '../../base/text.ts';
@@ -48,16 +47,13 @@ export interface McpServer {
 const maxServers = 50;
 const maxKeptBytes = 4 * 1_048_576;
 
-const columns = `id, space_id AS spaceId, name, url, header_names AS headerNames, approval, takes_secrets AS takesSecrets, tools, listed_at AS listedAt,
-  failed_at AS failedAt, failure_code AS failureCode, failure, created_by AS createdBy, created_at AS createdAt`;
+const columns = `id, space_id, name, url, header_names, approval, takes_secrets, tools, listed_at, failed_at,
+  failure_code, failure, created_by, created_at`;
 
 /** The MCP servers of spaces. Their headers are sealed; nothing but a call of the server opens them. */
 export function createMcpServers(database: Database, envelope: Envelope) {
   async function find(sql: string, values: unknown[]): Promise<McpServer[]> {
-    const [rows] = await database.pool.query<RowDataPacket[]>(
-      `SELECT ${columns} FROM mcp_servers WHERE ${sql}`,
-      values,
-    );
+    const rows = await select(database.pool, `SELECT ${columns} FROM mcp_servers WHERE ${sql}`, values);
     return rows.map((row) => ({
       ...(row as McpServer),
       headerNames: JSON.parse(String(row.headerNames)) as string[],
@@ -98,15 +94,15 @@ export function createMcpServers(database: Database, envelope: Envelope) {
         }
         await insert(tx, 'mcp_servers', {
           id,
-          space_id: spaceId,
+          spaceId,
           name,
           url,
           sealed,
-          header_names: JSON.stringify(Object.keys(headers)),
+          headerNames: Object.keys(headers),
           approval,
-          takes_secrets: takesSecrets,
-          created_by: actor.userId,
-          created_at: new Date(),
+          takesSecrets,
+          createdBy: actor.userId,
+          createdAt: new Date(),
         });
         await appendAudit(tx, spaceId, actor, 'mcp-server.added', id);
       }).catch((error: unknown) => {
@@ -127,7 +123,7 @@ export function createMcpServers(database: Database, envelope: Envelope) {
 
     /** The headers in clear, for a call of the server. */
     async headersOf({ id, spaceId }: Pick<McpServer, 'id' | 'spaceId'>): Promise<Record<string, string>> {
-      const [rows] = await database.pool.query<RowDataPacket[]>('SELECT sealed FROM mcp_servers WHERE id = ?', [id]);
+      const rows = await select(database.pool, 'SELECT sealed FROM mcp_servers WHERE id = ?', [id]);
       if (rows[0] === undefined) throw notFound('MCP server');
       const opened = await envelope.open(spaceId, sealedContext(id), rows[0].sealed as Buffer);
       const headers = JSON.parse(opened.toString('utf8')) as Record<string, string>;
@@ -145,14 +141,15 @@ export function createMcpServers(database: Database, envelope: Envelope) {
           'The tool descriptions of the server are larger than 4 MiB.',
         );
       }
-      await database.pool.query(
+      await execute(
+        database.pool,
         'UPDATE mcp_servers SET tools = ?, listed_at = ?, failed_at = NULL, failure_code = NULL, failure = NULL WHERE id = ?',
         [text, new Date(), id],
       );
     },
 
     async keepFailure(id: string, { code, text }: { code: string; text: string }): Promise<void> {
-      await database.pool.query('UPDATE mcp_servers SET failed_at = ?, failure_code = ?, failure = ? WHERE id = ?', [
+      await execute(database.pool, 'UPDATE mcp_servers SET failed_at = ?, failure_code = ?, failure = ? WHERE id = ?', [
         new Date(),
         code.slice(0, 60),
         firstOf(text, 500).toWellFormed(),
@@ -183,11 +180,10 @@ export interface McpOverview {
 
 export async function readMcpOverview({ pool }: Pick<Database, 'pool'>): Promise<McpOverview> {
   const living = 'FROM mcp_servers m JOIN spaces s ON s.id = m.space_id WHERE s.deleted_at IS NULL';
-  const [[counts]] = await pool.query<RowDataPacket[]>(
-    `SELECT COUNT(*) AS servers, COUNT(DISTINCT m.space_id) AS spaces ${living}`,
-  );
-  const [failed] = await pool.query<RowDataPacket[]>(
-    `SELECT m.name, m.space_id AS spaceId, m.failure_code AS code ${living} AND m.failed_at IS NOT NULL ORDER BY m.failed_at DESC LIMIT 10`,
+  const [counts] = await select(pool, `SELECT COUNT(*) AS servers, COUNT(DISTINCT m.space_id) AS spaces ${living}`);
+  const failed = await select(
+    pool,
+    `SELECT m.name, m.space_id, m.failure_code AS code ${living} AND m.failed_at IS NOT NULL ORDER BY m.failed_at DESC LIMIT 10`,
   );
   return {
     servers: Number(counts?.servers),

@@ -1,7 +1,8 @@
-import type { ResultSetHeader, RowDataPacket } from 'mysql2/promise';
+import type { ResultSetHeader } from 'mysql2/promise';
 import { newId } from '../../base/ids.ts';
 import { errorNumberOf } from '../database/collisions.ts';
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 
 /**
  * Ledger rows are never changed or deleted: the database itself refuses it. If the server did not let us make the
@@ -18,9 +19,8 @@ export const triggerAdvice =
 
 /** Makes missing triggers, if the server allows it by now. Needs the account that may change tables. */
 export async function makeMissingTriggers({ pool }: Pick<Database, 'pool'>): Promise<void> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    'SELECT trigger_name AS name FROM information_schema.triggers WHERE trigger_schema = DATABASE()',
-  );
+  const sql = 'SELECT trigger_name AS name FROM information_schema.triggers WHERE trigger_schema = DATABASE()';
+  const rows = await select(pool, sql);
   const present = new Set(rows.map(({ name }) => name as string));
   for (const table of tables) {
     for (const change of changes) {

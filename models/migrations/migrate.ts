@@ -1,8 +1,9 @@
-import type { PoolConnection, RowDataPacket } from 'mysql2/promise';
+import type { PoolConnection } from 'mysql2/promise';
 import type { QueryInterface } from 'sequelize';
 import type { Umzug } from 'umzug';
 import type { Config } from '../../config/index.ts';
 import { type Database, openDatabase } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import { migrations } from './index.ts';
 import { makeMissingTriggers } from './ledgerTriggers.ts';
 import { tableOptions } from './migration.ts';
@@ -70,9 +71,8 @@ export async function withSchemaHeld<T>(database: Database, work: () => Promise<
 
 /** The names of the steps that have run, and when this installation was made. */
 export async function schemaOf({ pool }: Pick<Database, 'pool'>): Promise<{ migrations: string[]; madeAt: string }> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    "SELECT name, DATE_FORMAT(applied_at, '%Y-%m-%dT%H:%i:%s.%f') AS at FROM schema_migrations ORDER BY name",
-  );
+  const sql = "SELECT name, DATE_FORMAT(applied_at, '%Y-%m-%dT%H:%i:%s.%f') AS at FROM schema_migrations ORDER BY name";
+  const rows = await select(pool, sql);
   return { migrations: rows.map(({ name }) => name as string), madeAt: String(rows[0]?.at) };
 }
 
@@ -108,11 +108,9 @@ export async function assertKnownSchema({ pool }: Pick<Database, 'pool'>): Promi
 
 /** The version that migrated the database last, in parentheses. Empty when unknown. */
 async function newestVersion(pool: Database['pool']): Promise<string> {
-  const [tables] = await pool.query<RowDataPacket[]>("SHOW TABLES LIKE 'program\\_versions'");
+  const tables = await select(pool, "SHOW TABLES LIKE 'program\\_versions'");
   if (tables.length === 0) return '';
-  const [[row]] = await pool.query<RowDataPacket[]>(
-    'SELECT version FROM program_versions ORDER BY migrated_at DESC LIMIT 1',
-  );
+  const [row] = await select(pool, 'SELECT version FROM program_versions ORDER BY migrated_at DESC LIMIT 1');
   return row === undefined ? '' : ` (${row.version})`;
 }
 
@@ -144,22 +142,21 @@ async function runSteps(database: Database, connection: PoolConnection): Promise
 }
 
 async function takeLock(connection: PoolConnection, timeoutSeconds: number): Promise<void> {
-  const [rows] = await connection.query<RowDataPacket[]>(
+  const [lock] = await select<{ taken: number | null; name: string; owner: number | null }>(
+    connection,
     `SELECT GET_LOCK(${lockName}, ?) AS taken, DATABASE() AS name, IS_USED_LOCK(${lockName}) AS owner`,
     [timeoutSeconds],
   );
-  const { taken, name, owner } = rows[0] as { taken: number | null; name: string; owner: number | null };
-  if (taken === 1) return;
+  if (lock?.taken === 1) return;
   throw new MigrationLockError(
-    `The database ${name} is being migrated by another process (connection ${owner ?? 'unknown'}), which has not finished within ${timeoutSeconds} s. Nothing was changed here: wait for it, then start again.`,
+    `The database ${lock?.name} is being migrated by another process (connection ${lock?.owner ?? 'unknown'}), which has not finished within ${timeoutSeconds} s. Nothing was changed here: wait for it, then start again.`,
   );
 }
 
 /** Checked before each step: the lock is lost with its connection, and another process may have begun. */
 async function assertLocked(connection: PoolConnection): Promise<void> {
-  const [rows] = await connection.query<RowDataPacket[]>(
-    `SELECT IS_USED_LOCK(${lockName}) = CONNECTION_ID() AS locked, DATABASE() AS name`,
-  );
+  const sql = `SELECT IS_USED_LOCK(${lockName}) = CONNECTION_ID() AS locked, DATABASE() AS name`;
+  const rows = await select(connection, sql);
   if (rows[0]?.locked === 1) return;
   throw new MigrationLockError(`The lock on the schema of ${rows[0]?.name} was lost. Start again.`);
 }
@@ -172,12 +169,12 @@ export async function pendingMigrations({ pool }: Database): Promise<string[]> {
 
 /** The steps that have run. None in an empty database. */
 async function executedIn(pool: Database['pool']): Promise<string[]> {
-  const [tables] = await pool.query<RowDataPacket[]>("SHOW TABLES LIKE 'schema\\_migrations'");
+  const tables = await select(pool, "SHOW TABLES LIKE 'schema\\_migrations'");
   return tables.length === 0 ? [] : executedMigrations(pool);
 }
 
 async function executedMigrations(pool: Database['pool']): Promise<string[]> {
-  const [rows] = await pool.query<RowDataPacket[]>('SELECT name FROM schema_migrations ORDER BY name');
+  const rows = await select(pool, 'SELECT name FROM schema_migrations ORDER BY name');
   return rows.map(({ name }) => name as string);
 }
 

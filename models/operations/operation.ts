@@ -142,13 +142,7 @@ export type UnendedOperation = Waiting &
 export const unendedOperations = waitingIn<UnendedOperation>({
   table: 'operations',
   index: 'operations_sweep',
-  columns: [
-    'kind',
-    'space_id AS spaceId',
-    'user_id AS userId',
-    'subject_id AS subjectId',
-    'cancel_requested_at AS cancelRequestedAt',
-  ],
+  columns: ['kind', 'space_id', 'user_id', 'subject_id', 'cancel_requested_at'],
   where: "status = 'running'",
   time: 'created_at',
 });

@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import { type Operation, operationModels } from './operation.ts';
 
 /** The target of a destroying activity. */
@@ -25,8 +26,8 @@ export async function findOrder(
   if (!isOf(operation, destruction)) return undefined;
   const living = livingSubject[kind];
   if (living === undefined) return operation;
-  const [rows] = await database.pool.query(living, [operation.subjectId]);
-  return (rows as unknown[]).length === 0 ? operation : undefined;
+  const rows = await select(database.pool, living, [operation.subjectId]);
+  return rows.length === 0 ? operation : undefined;
 }
 
 function isOf({ kind, subjectId, spaceId }: Operation, destruction: Destruction): boolean {

@@ -1,7 +1,8 @@
-import type { Pool, RowDataPacket } from 'mysql2/promise';
+import type { Pool } from 'mysql2/promise';
 import { createFreshCache } from '../../base/freshCache.ts';
 import { oneFor } from '../../base/oneFor.ts';
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 
 /** For devices added in other processes. In this process a new device is known at once. */
 const maxAgeMs = 1_000;
@@ -21,8 +22,6 @@ export function forgetDevices({ pool }: Pick<Database, 'pool'>, userId: string):
 }
 
 async function readHasDevices(pool: Pool, userId: string): Promise<boolean> {
-  const [rows] = await pool.query<RowDataPacket[]>('SELECT 1 FROM push_subscriptions WHERE user_id = ? LIMIT 1', [
-    userId,
-  ]);
+  const rows = await select(pool, 'SELECT 1 FROM push_subscriptions WHERE user_id = ? LIMIT 1', [userId]);
   return rows.length > 0;
 }

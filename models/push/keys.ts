@@ -1,7 +1,7 @@
 import { createECDH } from 'node:crypto';
-import type { RowDataPacket } from 'mysql2';
 import { type Envelope, systemScope } from '../../crypto/envelope.ts';
 import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 
 /** The key pair that identifies this installation to push services (VAPID, RFC 8292): P-256, base64url. */
 export interface PushKeys {
@@ -20,11 +20,8 @@ export function createPushKeys(database: Database, envelope: Envelope): () => Pr
   let known: Promise<PushKeys> | undefined;
 
   async function read(): Promise<PushKeys | undefined> {
-    const [rows] = await database.pool.query<RowDataPacket[]>(
-      'SELECT public_key AS publicKey, private_key_sealed AS sealed FROM push_keys WHERE id = ?',
-      [rowId],
-    );
-    const row = rows[0] as { publicKey: string; sealed: Buffer } | undefined;
+    const sql = 'SELECT public_key, private_key_sealed AS sealed FROM push_keys WHERE id = ?';
+    const [row] = await select<{ publicKey: string; sealed: Buffer }>(database.pool, sql, [rowId]);
     if (row === undefined) return undefined;
     const privateKey = await envelope.open(systemScope, sealContext, row.sealed);
     return { publicKey: row.publicKey, privateKey: privateKey.toString('base64url') };
@@ -40,7 +37,8 @@ export function createPushKeys(database: Database, envelope: Envelope): () => Pr
     pair.getPrivateKey().copy(privateKey, privateKeyBytes - pair.getPrivateKey().length);
     const sealed = await envelope.seal(systemScope, sealContext, privateKey);
     // Another process may have been faster. Its pair is used then.
-    await database.pool.query(
+    await execute(
+      database.pool,
       `INSERT INTO push_keys (id, public_key, private_key_sealed, created_at) VALUES (?, ?, ?, UTC_TIMESTAMP(3))
         ON DUPLICATE KEY UPDATE id = id`,
       [rowId, publicKey, sealed],

@@ -1,5 +1,5 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { hasDevices } from './devices.ts';
 
 /**
@@ -12,7 +12,8 @@ export async function noteSeen(
   seq: number,
 ): Promise<void> {
   if (!(await hasDevices(database, turn.userId))) return;
-  await database.pool.query(
+  await execute(
+    database.pool,
     'INSERT INTO turn_receipts (turn_id, seq) VALUES (?, ?) ON DUPLICATE KEY UPDATE seq = GREATEST(seq, VALUES(seq))',
     [turn.id, seq],
   );
@@ -20,9 +21,8 @@ export async function noteSeen(
 
 /** Whether a device has received the turn up to this chunk. */
 export async function wasSeen(database: Pick<Database, 'pool'>, turnId: string, seq: number): Promise<boolean> {
-  const [rows] = await database.pool.query<RowDataPacket[]>('SELECT seq FROM turn_receipts WHERE turn_id = ?', [
+  const [row] = await select<{ seq: number }>(database.pool, 'SELECT seq FROM turn_receipts WHERE turn_id = ?', [
     turnId,
   ]);
-  const row = rows[0] as { seq: number } | undefined;
   return row !== undefined && row.seq >= seq;
 }

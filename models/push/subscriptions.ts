@@ -1,5 +1,4 @@
 import { createHash, ECDH } from 'node:crypto';
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
@@ -29,7 +28,7 @@ export interface PushDevice {
 /** A user's oldest subscriptions are removed for new ones. */
 const maxDevices = 30;
 const authBytes = 16;
-const columns = 'id, device_name AS deviceName, service, created_at AS createdAt, last_pushed_at AS lastPushedAt';
+const columns = 'id, device_name, service, created_at, last_pushed_at';
 
 /**
  * The devices that receive push notifications. Addresses and keys are sealed, since anyone who has them can send to the
@@ -37,11 +36,9 @@ const columns = 'id, device_name AS deviceName, service, created_at AS createdAt
  */
 export function createPushSubscriptions(database: Database, envelope: Envelope) {
   async function find(id: string): Promise<PushDevice> {
-    const [rows] = await database.pool.query<RowDataPacket[]>(
-      `SELECT ${columns} FROM push_subscriptions WHERE id = ?`,
-      [id],
-    );
-    const row = rows[0] as PushDevice | undefined;
+    const [row] = await select<PushDevice>(database.pool, `SELECT ${columns} FROM push_subscriptions WHERE id = ?`, [
+      id,
+    ]);
     if (row === undefined) throw notFound('subscription');
     return row;
   }
@@ -68,17 +65,17 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
           Buffer.from(JSON.stringify(target)),
         );
         const row = {
-          user_id: owner.userId,
-          session_id: owner.sessionId,
+          userId: owner.userId,
+          sessionId: owner.sessionId,
           service: host.slice(0, 255),
-          device_name: deviceName,
+          deviceName,
           sealed,
         };
         if (known.length > 0) {
           await execute(tx, 'UPDATE push_subscriptions SET ? WHERE id = ?', [row, subscriptionId]);
         } else {
           await execute(tx, 'INSERT INTO push_subscriptions SET ?', [
-            { id: subscriptionId, endpoint_hash: endpointHash, created_at: new Date(), ...row },
+            { id: subscriptionId, endpointHash, createdAt: new Date(), ...row },
           ]);
         }
         const extra = await select<{ id: string }>(
@@ -101,44 +98,39 @@ export function createPushSubscriptions(database: Database, envelope: Envelope) 
 
     /** Throws 404 if the user has no such subscription. */
     async remove(userId: string, id: string): Promise<void> {
-      const [result] = await database.pool.query('DELETE FROM push_subscriptions WHERE id = ? AND user_id = ?', [
-        id,
-        userId,
-      ]);
-      if ((result as { affectedRows: number }).affectedRows === 0) throw notFound('subscription');
+      const sql = 'DELETE FROM push_subscriptions WHERE id = ? AND user_id = ?';
+      const { affectedRows } = await execute(database.pool, sql, [id, userId]);
+      if (affectedRows === 0) throw notFound('subscription');
     },
 
     /** The subscriptions to push to, without those whose session was revoked. */
     async idsOf(userId: string): Promise<string[]> {
       if (!(await hasDevices(database, userId))) return [];
-      const [rows] = await database.pool.query<RowDataPacket[]>(
-        `SELECT p.id FROM push_subscriptions p LEFT JOIN sessions s ON s.id = p.session_id
-          WHERE p.user_id = ? AND s.revoked_at IS NULL ORDER BY p.id LIMIT ?`,
-        [userId, maxDevices],
-      );
-      return (rows as { id: string }[]).map(({ id }) => id);
+      const sql = `SELECT p.id FROM push_subscriptions p LEFT JOIN sessions s ON s.id = p.session_id
+          WHERE p.user_id = ? AND s.revoked_at IS NULL ORDER BY p.id LIMIT ?`;
+      const rows = await select<{ id: string }>(database.pool, sql, [userId, maxDevices]);
+      return rows.map(({ id }) => id);
     },
 
     /** The address and keys. Undefined if the subscription no longer belongs to the user. */
     async open(userId: string, id: string): Promise<PushTarget | undefined> {
-      const [rows] = await database.pool.query<RowDataPacket[]>(
-        `SELECT p.sealed FROM push_subscriptions p LEFT JOIN sessions s ON s.id = p.session_id
-          WHERE p.id = ? AND p.user_id = ? AND s.revoked_at IS NULL`,
-        [id, userId],
-      );
-      const row = rows[0] as { sealed: Buffer } | undefined;
+      const sql = `SELECT p.sealed FROM push_subscriptions p LEFT JOIN sessions s ON s.id = p.session_id
+          WHERE p.id = ? AND p.user_id = ? AND s.revoked_at IS NULL`;
+      const [row] = await select<{ sealed: Buffer }>(database.pool, sql, [id, userId]);
       if (row === undefined) return undefined;
       const opened = await envelope.open(systemScope, sealContext(id), row.sealed);
       return JSON.parse(opened.toString('utf8')) as PushTarget;
     },
 
     async markPushed(id: string): Promise<void> {
-      await database.pool.query('UPDATE push_subscriptions SET last_pushed_at = UTC_TIMESTAMP(3) WHERE id = ?', [id]);
+      await execute(database.pool, 'UPDATE push_subscriptions SET last_pushed_at = UTC_TIMESTAMP(3) WHERE id = ?', [
+        id,
+      ]);
     },
 
     /** Removes a device after the push service said that it is gone. */
     async forget(id: string): Promise<void> {
-      await database.pool.query('DELETE FROM push_subscriptions WHERE id = ?', [id]);
+      await execute(database.pool, 'DELETE FROM push_subscriptions WHERE id = ?', [id]);
     },
 
     /** Removes subscriptions of revoked sessions. They are already unused. */

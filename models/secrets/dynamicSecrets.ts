@@ -54,14 +54,14 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
         await assertRoom(tx, spaceId, plaintext.length, now);
         await insert(tx, 'dynamic_secrets', {
           id,
-          space_id: spaceId,
-          user_id: actor.userId,
+          spaceId,
+          userId: actor.userId,
           name: secret.name,
           field: secret.field,
           sealed,
           size: plaintext.length,
-          created_at: now,
-          expires_at: new Date(now.getTime() + ttlMs),
+          createdAt: now,
+          expiresAt: new Date(now.getTime() + ttlMs),
         });
         await appendAudit(tx, spaceId, actor, 'form-secret.stored', id);
       });
@@ -79,7 +79,7 @@ export function createDynamicSecrets(database: Database, envelope: Envelope) {
       const rows = await transaction(database, async (tx) => {
         const found = await select<{ id: string; spaceId: string; sealed: Buffer }>(
           tx,
-          `SELECT id, space_id AS spaceId, sealed FROM dynamic_secrets
+          `SELECT id, space_id, sealed FROM dynamic_secrets
             WHERE id IN (?) AND space_id = ? AND user_id = ? AND expires_at > ?`,
           [ids, spaceId, userId, new Date()],
         );

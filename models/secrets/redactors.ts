@@ -1,10 +1,10 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { DecryptionError } from '../../crypto/errors.ts';
 import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 import { formsWithin } from '../../telemetry/secretForms.ts';
 import { inSlices, type Pause } from '../../telemetry/slices.ts';
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 import { passwordsIn } from '../databases/accounts.ts';
 import { dynamicSecretContext } from './dynamicSecrets.ts';
 import { leavesOf } from './leaves.ts';
@@ -32,12 +32,10 @@ export function createRedactors(database: Database, envelope: Envelope, pause?: 
   const spaces = new Map<string, Known>();
 
   async function present(spaceId: string): Promise<string> {
-    const [rows] = await database.pool.query<RowDataPacket[]>(
-      `SELECT CONCAT('n ', revision, ' ', name) AS entry FROM secrets WHERE space_id = ?
+    const sql = `SELECT CONCAT('n ', revision, ' ', name) AS entry FROM secrets WHERE space_id = ?
        UNION ALL SELECT CONCAT('d 0 ', id) FROM dynamic_secrets WHERE space_id = ? AND expires_at > ?
-       UNION ALL SELECT CONCAT('a ', password_version, ' ', id) FROM space_database_accounts WHERE space_id = ?`,
-      [spaceId, spaceId, new Date(), spaceId],
-    );
+       UNION ALL SELECT CONCAT('a ', password_version, ' ', id) FROM space_database_accounts WHERE space_id = ?`;
+    const rows = await select(database.pool, sql, [spaceId, spaceId, new Date(), spaceId]);
     return rows
       .map((row) => String(row.entry))
       .toSorted()
@@ -46,13 +44,9 @@ export function createRedactors(database: Database, envelope: Envelope, pause?: 
 
   /** The values of each secret. */
   async function valuesOf(spaceId: string): Promise<{ named: string[][]; typed: string[][] }> {
-    const [named] = await database.pool.query<RowDataPacket[]>('SELECT name, sealed FROM secrets WHERE space_id = ?', [
-      spaceId,
-    ]);
-    const [typed] = await database.pool.query<RowDataPacket[]>(
-      'SELECT id, sealed FROM dynamic_secrets WHERE space_id = ? AND expires_at > ?',
-      [spaceId, new Date()],
-    );
+    const named = await select(database.pool, 'SELECT name, sealed FROM secrets WHERE space_id = ?', [spaceId]);
+    const sql = 'SELECT id, sealed FROM dynamic_secrets WHERE space_id = ? AND expires_at > ?';
+    const typed = await select(database.pool, sql, [spaceId, new Date()]);
     const texts = await Promise.all(named.map(({ name, sealed }) => open(spaceId, secretContext(name), sealed)));
     const values = await Promise.all(typed.map(({ id, sealed }) => open(spaceId, dynamicSecretContext(id), sealed)));
     const passwords = await passwordsIn(database, envelope, spaceId);

@@ -22,7 +22,7 @@ export interface SecretValue {
   value: string;
 }
 
-const infoColumns = 'name, created_at AS createdAt, updated_at AS updatedAt, updated_by AS updatedBy';
+const infoColumns = 'name, created_at, updated_at, updated_by';
 const maxValueBytes = 65_536;
 const maxSecrets = 500;
 /** Limit per space. More would not fit into a program's environment anyway. */

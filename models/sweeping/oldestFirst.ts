@@ -1,5 +1,5 @@
-import type { RowDataPacket } from 'mysql2/promise';
 import type { Database } from '../database/database.ts';
+import { select } from '../database/sql.ts';
 
 /** A row that waits for something, and its position in a list of such rows. */
 export interface Waiting {
@@ -47,13 +47,10 @@ export async function oldestFirst<Row extends Waiting>(
   const { table, index, joins = '', id = 'id', columns = [], where, values = [], time } = list;
   const next = after === undefined ? '' : `AND ${time} >= ? AND (${time} > ? OR ${id} > ?)`;
   const nextValues = after === undefined ? [] : [after.since, after.since, after.id];
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT ${[`${id} AS id`, `${time} AS since`, ...columns].join(', ')} FROM ${table}
+  const sql = `SELECT ${[`${id} AS id`, `${time} AS since`, ...columns].join(', ')} FROM ${table}
       ${index === undefined ? '' : `FORCE INDEX (${index})`} ${joins}
-      WHERE ${where} AND ${time} < ? ${next} ORDER BY ${time}, ${id} LIMIT ${sweepPageSize}`,
-    [...values, before, ...nextValues],
-  );
-  return rows as unknown as Row[];
+      WHERE ${where} AND ${time} < ? ${next} ORDER BY ${time}, ${id} LIMIT ${sweepPageSize}`;
+  return select<Row>(pool, sql, [...values, before, ...nextValues]);
 }
 
 /** Returns a function that reads a list of waiting rows, a page at a time. */

@@ -1,5 +1,5 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 
 /** The row after which a sweep continues. */
 export interface SweepPosition {
@@ -19,10 +19,8 @@ type Pool = Pick<Database, 'pool'>;
 
 /** Where each sweep continues, by sweep name and list name. Sweeps that start at the beginning have no entry. */
 export async function sweepPositions({ pool }: Pool, names: readonly string[]) {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    'SELECT name, positions FROM sweep_rounds WHERE name IN (?) AND positions IS NOT NULL',
-    [names],
-  );
+  const sql = 'SELECT name, positions FROM sweep_rounds WHERE name IN (?) AND positions IS NOT NULL';
+  const rows = await select(pool, sql, [names]);
   return new Map(rows.map(({ name, positions }) => [String(name), readPositions(String(positions))]));
 }
 
@@ -40,19 +38,15 @@ export async function noteRound({ pool }: Pool, rounds: readonly SweptRound[]): 
     isThrough ? now : null,
     positions.size === 0 ? null : JSON.stringify([...positions]),
   ]);
-  await pool.query(
-    `INSERT INTO sweep_rounds (name, first_at, through_at, positions) VALUES ?
-      ON DUPLICATE KEY UPDATE through_at = COALESCE(VALUES(through_at), through_at), positions = VALUES(positions)`,
-    [rows],
-  );
+  const sql = `INSERT INTO sweep_rounds (name, first_at, through_at, positions) VALUES ?
+      ON DUPLICATE KEY UPDATE through_at = COALESCE(VALUES(through_at), through_at), positions = VALUES(positions)`;
+  await execute(pool, sql, [rows]);
 }
 
 /** How many seconds ago each sweep last reached its end or, if it never has, first began. */
 export async function sweepAges({ pool }: Pool, names: readonly string[]): Promise<Map<string, number>> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    'SELECT name, COALESCE(through_at, first_at) AS at FROM sweep_rounds WHERE name IN (?)',
-    [names],
-  );
+  const sql = 'SELECT name, COALESCE(through_at, first_at) AS at FROM sweep_rounds WHERE name IN (?)';
+  const rows = await select(pool, sql, [names]);
   return new Map(
     rows.map(({ name, at }) => [String(name), Math.max(0, (Date.now() - (at as Date).getTime()) / 1_000)]),
   );

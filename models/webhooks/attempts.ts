@@ -25,13 +25,13 @@ export async function noteAttempt(
   await transaction(database, async (tx) => {
     const [endpoint] = await select<EndpointState>(
       tx,
-      `SELECT revision, failing_since AS failingSince, paused_until AS pausedUntil FROM webhook_endpoints
+      `SELECT revision, failing_since, paused_until FROM webhook_endpoints
         WHERE id = ? FOR UPDATE`,
       [endpointId],
     );
     const [row] = await select<{ attempts: number; replayId: string | null }>(
       tx,
-      `SELECT attempts, replay_id AS replayId FROM webhook_deliveries WHERE id = ? AND status = 'pending' FOR UPDATE`,
+      `SELECT attempts, replay_id FROM webhook_deliveries WHERE id = ? AND status = 'pending' FOR UPDATE`,
       [id],
     );
     if (row?.attempts !== attempts || row.replayId !== replayId) return;
@@ -41,8 +41,8 @@ export async function noteAttempt(
     if (!isTaken && endpoint !== undefined && !isPresent) return;
     const delayMs = isTaken ? undefined : retryDelayMs(end, attempts, retryDelaysMs);
     const state =
-      delayMs === undefined ? endedNow(isTaken ? 'delivered' : 'failed') : { next_attempt_at: new Date(now + delayMs) };
-    const change = { ...state, attempts: attempts + 1, last_answer: end.answer, last_error: end.error };
+      delayMs === undefined ? endedNow(isTaken ? 'delivered' : 'failed') : { nextAttemptAt: new Date(now + delayMs) };
+    const change = { ...state, attempts: attempts + 1, lastAnswer: end.answer, lastError: end.error };
     await execute(tx, 'UPDATE webhook_deliveries SET ? WHERE id = ?', [change, id]);
     if (!isPresent) return;
     if (!isTaken) await noteFailure(tx, endpointId, endpoint, { end, isLast: delayMs === undefined, failingMs });
@@ -78,7 +78,7 @@ async function noteFailure(
   if (code === undefined) {
     // A parallel answer must not shorten the pause that another has asked for.
     const until = Math.max(now + pauseMs(end, failingForMs), pausedUntil?.getTime() ?? 0);
-    const failing = { failing_since: since, paused_until: new Date(until) };
+    const failing = { failingSince: since, pausedUntil: new Date(until) };
     await execute(tx, 'UPDATE webhook_endpoints SET ? WHERE id = ?', [failing, id]);
   } else await disableEndpoint(tx, id, code);
 }
@@ -87,15 +87,15 @@ async function noteFailure(
 export async function disableEndpoint(tx: Transaction, id: string, code: 'GONE' | 'FAILING' | 'BACKLOG') {
   const disabled = {
     enabled: 0,
-    disabled_code: code,
-    disabled_at: new Date(),
-    failing_since: null,
-    paused_until: null,
+    disabledCode: code,
+    disabledAt: new Date(),
+    failingSince: null,
+    pausedUntil: null,
   };
   await execute(tx, 'UPDATE webhook_endpoints SET ? WHERE id = ? AND enabled = 1', [disabled, id]);
 }
 
 /** The changes to the row of a delivery that has ended. */
 export function endedNow(status: 'delivered' | 'failed') {
-  return { status, pending: null, next_attempt_at: null, ended_at: new Date() };
+  return { status, pending: null, nextAttemptAt: null, endedAt: new Date() };
 }

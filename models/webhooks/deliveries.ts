@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2';
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { deleteByIds, deleteInBatches } from '../database/batches.ts';
@@ -32,8 +31,8 @@ interface Of {
   id: string;
 }
 
-const columns = `id, endpoint_id AS endpointId, space_id AS spaceId, type, body, status, attempts, last_answer AS lastAnswer,
-  last_error AS lastError, next_attempt_at AS nextAttemptAt, created_at AS createdAt, ended_at AS endedAt`;
+const columns = `id, endpoint_id, space_id, type, body, status, attempts, last_answer, last_error, next_attempt_at,
+  created_at, ended_at`;
 
 /** An endpoint's deliveries, newest first. */
 export async function listWebhookDeliveries(
@@ -51,9 +50,9 @@ export async function getWebhookDelivery(
   { spaceId, endpointId, id }: Of,
 ): Promise<WebhookDelivery> {
   const sql = `SELECT ${columns} FROM webhook_deliveries WHERE id = ? AND endpoint_id = ? AND space_id = ?`;
-  const [rows] = await pool.query<RowDataPacket[]>(sql, [id, endpointId, spaceId]);
+  const rows = await select<WebhookDelivery>(pool, sql, [id, endpointId, spaceId]);
   if (rows[0] === undefined) throw notFound('delivery');
-  return rows[0] as unknown as WebhookDelivery;
+  return rows[0];
 }
 
 /**
@@ -65,7 +64,7 @@ export async function replayWebhookDelivery(database: Database, of: Of, replayId
   await transaction(database, async (tx) => {
     // Locks the endpoint first, as recording an attempt does.
     await resumeEndpoint(tx, endpointId);
-    const sql = 'SELECT status, replay_id AS replayId FROM webhook_deliveries WHERE id = ? FOR UPDATE';
+    const sql = 'SELECT status, replay_id FROM webhook_deliveries WHERE id = ? FOR UPDATE';
     const [row] = await select<{ status: string; replayId: string | null }>(tx, sql, [id]);
     if (row?.replayId === replayId) return;
     if (row?.status === 'pending') {
@@ -76,10 +75,10 @@ export async function replayWebhookDelivery(database: Database, of: Of, replayId
       );
     }
     const anew = {
-      ...{ status: 'pending', pending: 1, attempts: 0, next_attempt_at: new Date(), ended_at: null },
-      ...{ last_answer: null, last_error: null },
+      ...{ status: 'pending', pending: 1, attempts: 0, nextAttemptAt: new Date(), endedAt: null },
+      ...{ lastAnswer: null, lastError: null },
     };
-    await execute(tx, 'UPDATE webhook_deliveries SET ? WHERE id = ?', [{ ...anew, replay_id: replayId }, id]);
+    await execute(tx, 'UPDATE webhook_deliveries SET ? WHERE id = ?', [{ ...anew, replayId }, id]);
     afterCommit(tx, { id: endpointId, spaceId });
   });
   return getWebhookDelivery(database, of);
@@ -95,7 +94,7 @@ export async function resumeEndpoint(tx: Transaction, endpointId: string): Promi
  * deliveries by it.
  */
 export async function rememberToForget(tx: Transaction, endpointId: string): Promise<void> {
-  const overdue = { status: 'pending', pending: 1, next_attempt_at: new Date() };
+  const overdue = { status: 'pending', pending: 1, nextAttemptAt: new Date() };
   const sql = 'UPDATE webhook_deliveries SET ? WHERE endpoint_id = ? ORDER BY id LIMIT 1';
   await execute(tx, sql, [overdue, endpointId]);
 }

@@ -44,17 +44,17 @@ interface Of {
 }
 
 const mostPerSpace = 20;
-const columns = `id, space_id AS spaceId, url, events, enabled, disabled_code AS disabledCode, disabled_at AS disabledAt,
-  failing_since AS failingSince, created_by AS createdBy, created_at AS createdAt, updated_at AS updatedAt`;
-const secretColumns = 'secret_id AS secretId, secret, old_secret AS oldSecret, old_secret_until AS oldUntil';
+const columns = `id, space_id, url, events, enabled, disabled_code, disabled_at, failing_since, created_by,
+  created_at, updated_at`;
+const secretColumns = 'secret_id, secret, old_secret, old_secret_until AS oldUntil';
 
 /** The endpoints of spaces. Signing secrets are sealed, and shown only to the caller who makes one. */
 export function createWebhookEndpoints(database: Database, envelope: Envelope) {
   async function get({ spaceId, id }: Of): Promise<WebhookEndpoint> {
-    const [rows] = await database.pool.query<RowDataPacket[]>(
-      `SELECT ${columns} FROM webhook_endpoints WHERE id = ? AND space_id = ?`,
-      [id, spaceId],
-    );
+    const rows = await select(database.pool, `SELECT ${columns} FROM webhook_endpoints WHERE id = ? AND space_id = ?`, [
+      id,
+      spaceId,
+    ]);
     if (rows[0] === undefined) throw notFound('webhook endpoint');
     return read(rows[0]);
   }
@@ -83,8 +83,8 @@ export function createWebhookEndpoints(database: Database, envelope: Envelope) {
         }
         const now = new Date();
         await insert(tx, 'webhook_endpoints', {
-          ...{ id, space_id: spaceId, ...rowOf(fields), secret, secret_id: id },
-          ...{ created_by: actor.userId, created_at: now, updated_at: now },
+          ...{ id, spaceId, ...rowOf(fields), secret, secretId: id },
+          ...{ createdBy: actor.userId, createdAt: now, updatedAt: now },
         });
         await appendAudit(tx, spaceId, actor, 'webhook-endpoint.made', id);
       });
@@ -94,11 +94,11 @@ export function createWebhookEndpoints(database: Database, envelope: Envelope) {
     async change({ spaceId, id }: Of, fields: Partial<EndpointFields>, actor: Actor): Promise<WebhookEndpoint> {
       await transaction(database, async (tx) => {
         await lock(tx, { spaceId, id });
-        const isSaid = fields.enabled !== undefined && { disabled_code: null, disabled_at: null };
+        const isSaid = fields.enabled !== undefined && { disabledCode: null, disabledAt: null };
         const beginsAnew = isSaid || fields.url !== undefined;
         const row = {
-          ...{ ...rowOf(fields), ...isSaid, paused_until: null, updated_at: new Date() },
-          ...(beginsAnew && { failing_since: null }),
+          ...{ ...rowOf(fields), ...isSaid, pausedUntil: null, updatedAt: new Date() },
+          ...(beginsAnew && { failingSince: null }),
         };
         const raised = beginsAnew ? ', revision = revision + 1' : '';
         await execute(tx, `UPDATE webhook_endpoints SET ?${raised} WHERE id = ?`, [row, id]);
@@ -157,8 +157,8 @@ export function createWebhookEndpoints(database: Database, envelope: Envelope) {
 
   async function secretRow(id: string) {
     const sql = `SELECT ${secretColumns} FROM webhook_endpoints WHERE id = ?`;
-    const [rows] = await database.pool.query<RowDataPacket[]>(sql, [id]);
-    return rows[0] as (SecretRow & { oldSecret: Buffer | null }) | undefined;
+    const [row] = await select<SecretRow & { oldSecret: Buffer | null }>(database.pool, sql, [id]);
+    return row;
   }
 }
 

@@ -58,8 +58,8 @@ export async function addDelivery(
 ): Promise<void> {
   const now = new Date();
   const body = JSON.stringify({ type, timestamp: now.toISOString(), data });
-  const about = { id, endpoint_id: endpointId, space_id: spaceId, event_id: eventId, type, body };
-  const state = { status: 'pending', pending: 1, attempts: 0, next_attempt_at: now, created_at: now };
+  const about = { id, endpointId, spaceId, eventId, type, body };
+  const state = { status: 'pending', pending: 1, attempts: 0, nextAttemptAt: now, createdAt: now };
   await execute(tx, 'INSERT INTO webhook_deliveries SET ? ON DUPLICATE KEY UPDATE id = id', [{ ...about, ...state }]);
   afterCommit(tx, { id: endpointId, spaceId });
 }

@@ -1,5 +1,5 @@
-import type { RowDataPacket } from 'mysql2';
 import { type Database, transaction } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
 import { type OldestFirst, sweepPageSize, type Waiting } from '../sweeping/oldestFirst.ts';
 import { disableEndpoint, endedNow } from './attempts.ts';
 import { forgetEndpointDeliveries } from './deliveries.ts';
@@ -46,12 +46,12 @@ export async function nextRound(database: Database, endpointId: string): Promise
   if (living === null) return { do: 'rest' };
   if (enabled === 0) await endWaiting(database, endpointId);
   const most = failingSince === null ? atOnce : 1;
-  const [rows] = await database.pool.query<RowDataPacket[]>(
-    `SELECT id, body, attempts, replay_id AS replayId, next_attempt_at AS dueAt FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
+  const waiting = await select<DueDelivery & { dueAt: Date }>(
+    database.pool,
+    `SELECT id, body, attempts, replay_id, next_attempt_at AS dueAt FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
       WHERE pending = 1 AND endpoint_id = ? ORDER BY next_attempt_at, id LIMIT ?`,
     [endpointId, most],
   );
-  const waiting = rows as unknown as (DueDelivery & { dueAt: Date })[];
   const [first] = waiting;
   if (first === undefined) return { do: 'rest' };
   const now = Date.now();
@@ -63,11 +63,9 @@ export async function nextRound(database: Database, endpointId: string): Promise
 
 /** Disables an endpoint with more waiting deliveries than allowed, as `BACKLOG`, which its owner sees. */
 export async function disableWhenFull(database: Database, endpointId: string, mostWaiting: number): Promise<boolean> {
-  const [rows] = await database.pool.query<RowDataPacket[]>(
-    `SELECT id FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
-      WHERE pending = 1 AND endpoint_id = ? ORDER BY next_attempt_at, id LIMIT 1 OFFSET ?`,
-    [endpointId, mostWaiting],
-  );
+  const sql = `SELECT id FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
+      WHERE pending = 1 AND endpoint_id = ? ORDER BY next_attempt_at, id LIMIT 1 OFFSET ?`;
+  const rows = await select(database.pool, sql, [endpointId, mostWaiting]);
   if (rows.length === 0) return false;
   await transaction(database, (tx) => disableEndpoint(tx, endpointId, 'BACKLOG'));
   return true;
@@ -87,42 +85,35 @@ export async function overdueEndpoints(
   { pool }: Pick<Database, 'pool'>,
   { before, after }: OldestFirst<OverdueEndpoint>,
 ): Promise<OverdueEndpoint[]> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT d.endpoint_id AS id, d.since, e.id AS endpointId, s.id AS spaceId, e.paused_until AS pausedUntil
+  const sql = `SELECT d.endpoint_id AS id, d.since, e.id AS endpointId, s.id AS spaceId, e.paused_until
        FROM (SELECT endpoint_id, MIN(next_attempt_at) AS since
                FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
               WHERE pending = 1 AND endpoint_id > ?
               GROUP BY pending, endpoint_id HAVING since < ? ORDER BY pending, endpoint_id LIMIT ${sweepPageSize}) d
        LEFT JOIN webhook_endpoints e ON e.id = d.endpoint_id
        LEFT JOIN spaces s ON s.id = e.space_id AND s.deleted_at IS NULL
-      ORDER BY d.endpoint_id`,
-    [after?.id ?? '', before],
-  );
-  return rows as unknown as OverdueEndpoint[];
+      ORDER BY d.endpoint_id`;
+  return select<OverdueEndpoint>(pool, sql, [after?.id ?? '', before]);
 }
 
 async function endpointOf({ pool }: Pick<Database, 'pool'>, id: string): Promise<EndpointRow | undefined> {
-  const [rows] = await pool.query<RowDataPacket[]>(
-    `SELECT e.space_id AS spaceId, e.url, e.revision, e.enabled, e.failing_since AS failingSince, e.paused_until AS pausedUntil,
+  const sql = `SELECT e.space_id, e.url, e.revision, e.enabled, e.failing_since, e.paused_until,
             s.id AS living
        FROM webhook_endpoints e LEFT JOIN spaces s ON s.id = e.space_id AND s.deleted_at IS NULL
-      WHERE e.id = ?`,
-    [id],
-  );
-  return rows[0] as EndpointRow | undefined;
+      WHERE e.id = ?`;
+  const [row] = await select<EndpointRow>(pool, sql, [id]);
+  return row;
 }
 
 /** Ends the waiting deliveries of a disabled endpoint, except pings. */
 async function endWaiting({ pool }: Pick<Database, 'pool'>, endpointId: string): Promise<void> {
-  const end = { ...endedNow('failed'), last_error: 'ENDPOINT_DISABLED' };
+  const end = { ...endedNow('failed'), lastError: 'ENDPOINT_DISABLED' };
   for (;;) {
-    const [rows] = await pool.query<RowDataPacket[]>(
-      `SELECT id FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
-        WHERE pending = 1 AND endpoint_id = ? AND type <> 'ping' LIMIT ${endedAtOnce}`,
-      [endpointId],
-    );
+    const sql = `SELECT id FROM webhook_deliveries FORCE INDEX (webhook_deliveries_due)
+        WHERE pending = 1 AND endpoint_id = ? AND type <> 'ping' LIMIT ${endedAtOnce}`;
+    const rows = await select(pool, sql, [endpointId]);
     if (rows.length === 0) return;
     const ids = rows.map(({ id }) => id as string);
-    await pool.query("UPDATE webhook_deliveries SET ? WHERE id IN (?) AND status = 'pending'", [end, ids]);
+    await execute(pool, "UPDATE webhook_deliveries SET ? WHERE id IN (?) AND status = 'pending'", [end, ids]);
   }
 }

@@ -32,15 +32,15 @@ export interface SecretRow {
  * `SECRET_RENEWED_LATELY` if the one before that is still valid: a sender that uses it would be shut out unnoticed.
  */
 export function renewedRow(known: SecretRow | undefined, sealed: Buffer, { id, revokePrevious }: SecretRequest) {
-  const fresh = { secret: sealed, secret_id: id };
-  if (known?.secret == null || revokePrevious) return { ...fresh, old_secret: null, old_secret_until: null };
+  const fresh = { secret: sealed, secretId: id };
+  if (known?.secret == null || revokePrevious) return { ...fresh, oldSecret: null, oldSecretUntil: null };
   const now = Date.now();
   if (known.oldUntil !== null && known.oldUntil.getTime() > now) {
     const until = known.oldUntil.toISOString();
     const detail = `The secret was renewed before, and the previous one is valid until ${until}. Wait, or set \`revokePrevious\` to end it now.`;
     throw new DomainError('conflict', 'SECRET_RENEWED_LATELY', detail);
   }
-  return { ...fresh, old_secret: known.secret, old_secret_until: new Date(now + rotationMs) };
+  return { ...fresh, oldSecret: known.secret, oldSecretUntil: new Date(now + rotationMs) };
 }
 
 /** The present secret, for the caller who made it with this id. Throws 409 if there is another by now. */

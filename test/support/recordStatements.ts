@@ -34,6 +34,13 @@ export function recordStatements(file: string): void {
   process.on('exit', () => writeFileSync(file, JSON.stringify([...statements.values()])));
 }
 
+/** The first argument of the driver's `query`: a statement, alone or with options. */
+export type Statement = string | { sql: string };
+
+export function sqlOf(statement: Statement): string {
+  return typeof statement === 'string' ? statement : statement.sql;
+}
+
 /** A statement without its values. Lists of values lose their length too. */
 export function kindOf(sql: string): string {
   return sql

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Pool, PoolConnection, ResultSetHeader, RowDataPacket } from 'mysql2/promise';
+import type { Pool, PoolConnection } from 'mysql2/promise';
+import { execute, select } from '../../database/sql.ts';
 import { cannotBeStored } from '../../database/unstorable.ts';
 import { SegmentTooLargeError, WriterFencedError } from './entry.ts';
 import { lastSeqSql } from './tails.ts';
@@ -13,8 +14,8 @@ const giveUpAfterMs = 45_000;
 const firstRetryMs = 5;
 const longestRetryMs = 500;
 
-interface Fence extends RowDataPacket {
-  writer_epoch: number;
+interface Fence {
+  writerEpoch: number;
   terminal: number;
 }
 
@@ -63,39 +64,33 @@ export async function commitAlone(
 async function commitOnce(connection: PoolConnection, segment: PendingSegment, tried: boolean): Promise<number> {
   const { writer, lines } = segment;
   const count = segment.lastSeq - segment.firstSeq + 1;
-  await connection.query('START TRANSACTION');
-  const [fences] = await connection.query<Fence[]>('SELECT writer_epoch, terminal FROM turns WHERE id = ? FOR UPDATE', [
+  await execute(connection, 'START TRANSACTION');
+  const [fence] = await select<Fence>(connection, 'SELECT writer_epoch, terminal FROM turns WHERE id = ? FOR UPDATE', [
     writer.turnId,
   ]);
   if (tried) {
     const landedAt = await findLanded(connection, segment);
     if (landedAt !== undefined) {
-      await connection.query('ROLLBACK');
+      await execute(connection, 'ROLLBACK');
       return landedAt;
     }
   }
-  const fence = fences[0];
-  if (fence === undefined || fence.terminal === 1 || fence.writer_epoch !== writer.epoch) {
-    await connection.query('ROLLBACK');
+  if (fence === undefined || fence.terminal === 1 || fence.writerEpoch !== writer.epoch) {
+    await execute(connection, 'ROLLBACK');
     throw new WriterFencedError(writer.turnId);
   }
-  const [ends] = await connection.query<RowDataPacket[]>(lastSeqSql, [writer.turnId]);
+  const ends = await select(connection, lastSeqSql, [writer.turnId]);
   const firstSeq = ((ends[0]?.lastSeq as number | undefined) ?? 0) + 1;
   // Set before the COMMIT, whose answer may be lost: a retry looks the segment up here.
   segment.firstSeq = firstSeq;
   segment.lastSeq = firstSeq + count - 1;
-  await connection.query<ResultSetHeader>(
-    'INSERT INTO turn_segments (turn_id, first_seq, last_seq, writer_epoch, chunks) VALUES (?, ?, ?, ?, ?)',
-    [writer.turnId, firstSeq, segment.lastSeq, writer.epoch, lines],
-  );
-  await connection.query('COMMIT');
+  const sql = 'INSERT INTO turn_segments (turn_id, first_seq, last_seq, writer_epoch, chunks) VALUES (?, ?, ?, ?, ?)';
+  await execute(connection, sql, [writer.turnId, firstSeq, segment.lastSeq, writer.epoch, lines]);
+  await execute(connection, 'COMMIT');
   return firstSeq;
 }
 
 async function findLanded(connection: PoolConnection, segment: PendingSegment): Promise<number | undefined> {
-  const [rows] = await connection.query<RowDataPacket[]>(
-    `SELECT 1 FROM turn_segments WHERE ${isSegment}`,
-    nameOf(segment),
-  );
+  const rows = await select(connection, `SELECT 1 FROM turn_segments WHERE ${isSegment}`, nameOf(segment));
   return rows.length > 0 ? segment.firstSeq : undefined;
 }

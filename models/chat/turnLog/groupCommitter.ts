@@ -1,5 +1,6 @@
-import type { PoolConnection, ResultSetHeader, RowDataPacket } from 'mysql2/promise';
+import type { PoolConnection } from 'mysql2/promise';
 import type { Database } from '../../database/database.ts';
+import { execute, select } from '../../database/sql.ts';
 import { commitAlone, isSegment, nameOf } from './commitAlone.ts';
 import type { CommitListener } from './entry.ts';
 import type { PendingSegment, TurnWriter } from './turnWriter.ts';
@@ -140,7 +141,8 @@ async function commitTogether(connection: PoolConnection, batch: PendingSegment[
   const cases = `CASE id ${'WHEN ? THEN ? '.repeat(batch.length)}END`;
   const valuesOf = (value: (segment: PendingSegment) => unknown) =>
     batch.flatMap((segment) => [segment.writer.turnId, value(segment)]);
-  const [{ affectedRows }] = await connection.query<ResultSetHeader>(
+  const { affectedRows } = await execute(
+    connection,
     `INSERT INTO turn_segments (turn_id, first_seq, last_seq, writer_epoch, chunks)
       SELECT id, ${cases}, ${cases}, writer_epoch, ${cases} FROM turns
       WHERE id IN (?) AND terminal = 0 AND writer_epoch = ${cases} ${shared} SKIP LOCKED`,
@@ -153,10 +155,8 @@ async function commitTogether(connection: PoolConnection, batch: PendingSegment[
     ],
   );
   if (affectedRows === batch.length) return new Set(batch);
-  const [rows] = await connection.query<RowDataPacket[]>(
-    `SELECT turn_id AS turnId FROM turn_segments WHERE ${batch.map(() => isSegment).join(' OR ')}`,
-    batch.flatMap(nameOf),
-  );
+  const sql = `SELECT turn_id FROM turn_segments WHERE ${batch.map(() => isSegment).join(' OR ')}`;
+  const rows = await select(connection, sql, batch.flatMap(nameOf));
   const landed = new Set(rows.map(({ turnId }) => turnId as string));
   return new Set(batch.filter(({ writer }) => landed.has(writer.turnId)));
 }

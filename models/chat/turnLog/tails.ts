@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
 import type { Database } from '../../database/database.ts';
 import { select } from '../../database/sql.ts';
@@ -30,7 +29,7 @@ export interface Tails {
 /** MariaDB turns a column that is NULL in one half of a UNION into a decimal, which the driver returns as text. */
 type Numeric = number | string | null;
 
-interface TailRow extends RowDataPacket {
+interface TailRow {
   turnId: string;
   nextSeq: Numeric;
   terminal: Numeric;
@@ -44,12 +43,12 @@ interface TailRow extends RowDataPacket {
  * Columns of the log's state for readers. A turn's own `next_seq` dates from its last change of state: it is exact for
  * a turn that rests, and behind the log while a writer streams.
  */
-const statesSql = 'SELECT id AS turnId, next_seq AS nextSeq, terminal, status';
+const statesSql = 'SELECT id AS turnId, next_seq, terminal, status';
 const segmentsAtOnce = 200;
 
 /** The last number of a log. It is stable if the caller holds the turn's lock. */
 const lastSeqWhere = (turnId: string) =>
-  `SELECT last_seq AS lastSeq FROM turn_segments WHERE turn_id = ${turnId} ORDER BY first_seq DESC LIMIT 1`;
+  `SELECT last_seq FROM turn_segments WHERE turn_id = ${turnId} ORDER BY first_seq DESC LIMIT 1`;
 export const lastSeqSql = lastSeqWhere('?');
 /** The same query as a subquery of a statement about turns. */
 export const lastSeqOfTurn = lastSeqWhere('turns.id');
@@ -68,18 +67,17 @@ export async function readLastSeqs(
   const last = new Map(turns.map(({ id, nextSeq }) => [id, nextSeq - 1]));
   const going = turns.filter(({ isTerminal }) => !isTerminal).map(({ id }) => id);
   if (going.length > 0) {
-    const [rows] = await database.pool.query<RowDataPacket[]>(
-      `SELECT id, (${lastSeqOfTurn}) AS lastSeq FROM turns WHERE id IN (?)`,
-      [going],
-    );
+    const rows = await select(database.pool, `SELECT id, (${lastSeqOfTurn}) AS lastSeq FROM turns WHERE id IN (?)`, [
+      going,
+    ]);
     for (const { id, lastSeq } of rows) if (lastSeq !== null) last.set(id as string, lastSeq as number);
   }
   return (turnId) => last.get(turnId) ?? 0;
 }
 
 export async function readState(database: Database, turnId: string): Promise<LogState | undefined> {
-  const [rows] = await database.pool.query<TailRow[]>(`${statesSql} FROM turns WHERE id = ?`, [turnId]);
-  return rows[0] && stateOf(rows[0]);
+  const [row] = await select<TailRow>(database.pool, `${statesSql} FROM turns WHERE id = ?`, [turnId]);
+  return row && stateOf(row);
 }
 
 /**
@@ -87,7 +85,8 @@ export async function readState(database: Database, turnId: string): Promise<Log
  * state says that the turn rests, all its chunks are there.
  */
 export async function readTails(database: Database, positions: ReadonlyMap<string, number>): Promise<Tails> {
-  const [rows] = await database.pool.query<TailRow[]>(
+  const rows = await select<TailRow>(
+    database.pool,
     `${statesSql}, NULL AS firstSeq, NULL AS lastSeq, NULL AS \`lines\` FROM turns WHERE id IN (?)
       UNION ALL
       (SELECT turn_id, NULL, NULL, NULL, first_seq, last_seq, chunks FROM turn_segments

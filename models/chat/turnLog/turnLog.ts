@@ -1,4 +1,3 @@
-import type { RowDataPacket } from 'mysql2/promise';
 import type { Transaction } from 'sequelize';
 import type { Database } from '../../database/database.ts';
 import { execute, insert, select } from '../../database/sql.ts';
@@ -32,11 +31,11 @@ export interface LockedTurn {
 export interface RowChanges {
   terminal?: 1;
   status?: TurnStatus;
-  started_at?: Date;
-  ended_at?: Date;
-  finish_reason?: string | null;
-  error_code?: string | null;
-  error_detail?: string | null;
+  startedAt?: Date;
+  endedAt?: Date;
+  finishReason?: string | null;
+  errorCode?: string | null;
+  errorDetail?: string | null;
 }
 
 /** Bytes of chunks that one batch carries at most; MySQL's own default packet is 16 MiB or more everywhere. */
@@ -133,13 +132,13 @@ export class TurnLog {
     const lastSeq = firstSeq + chunks.length - 1;
     const lines = encodeChunks(chunks);
     await insert(tx, 'turn_segments', {
-      turn_id: turn.id,
-      first_seq: firstSeq,
-      last_seq: lastSeq,
-      writer_epoch: epoch,
+      turnId: turn.id,
+      firstSeq,
+      lastSeq,
+      writerEpoch: epoch,
       chunks: lines,
     });
-    await execute(tx, 'UPDATE turns SET ? WHERE id = ?', [{ ...changes, next_seq: lastSeq + 1 }, turn.id]);
+    await execute(tx, 'UPDATE turns SET ? WHERE id = ?', [{ ...changes, nextSeq: lastSeq + 1 }, turn.id]);
     return { turnId: turn.id, firstSeq, lastSeq, lines, rests: changes.terminal === 1 || changes.status === 'waiting' };
   }
 
@@ -151,14 +150,13 @@ export class TurnLog {
   /** Segments that hold chunks after `afterSeq`, oldest first, at most `limit` of them. */
   async read(turnId: string, afterSeq: number, limit = segmentsAtOnce, tx?: Transaction): Promise<SegmentRow[]> {
     // The primary key finds the place: the segment that holds afterSeq + 1 begins there or before.
-    const sql = `SELECT first_seq AS firstSeq, last_seq AS lastSeq, chunks AS \`lines\` FROM turn_segments
+    const sql = `SELECT first_seq, last_seq, chunks AS \`lines\` FROM turn_segments
       WHERE turn_id = ? AND last_seq > ? AND first_seq >= COALESCE(
         (SELECT MAX(first_seq) FROM turn_segments WHERE turn_id = ? AND first_seq <= ?), 0)
       ORDER BY first_seq LIMIT ?`;
     const values = [turnId, afterSeq, turnId, afterSeq + 1, limit];
     if (tx !== undefined) return select<SegmentRow>(tx, sql, values);
-    const [rows] = await this.#database.pool.query<RowDataPacket[]>(sql, values);
-    return rows as unknown as SegmentRow[];
+    return select<SegmentRow>(this.#database.pool, sql, values);
   }
 
   /**
@@ -189,7 +187,7 @@ export class TurnLog {
 
   async #lock(tx: Transaction, turnId: string): Promise<FenceRow | undefined> {
     // The last segment is locked together with the turn, so it is current once the lock is held.
-    const sql = `SELECT t.writer_epoch AS epoch, t.terminal, s.last_seq AS lastSeq
+    const sql = `SELECT t.writer_epoch AS epoch, t.terminal, s.last_seq
       FROM turns t LEFT JOIN turn_segments s ON s.turn_id = t.id
       WHERE t.id = ? ORDER BY s.first_seq DESC LIMIT 1 FOR UPDATE`;
     const [fence] = await select<FenceRow>(tx, sql, [turnId]);

@@ -3,6 +3,7 @@ import { newId } from '../../../base/ids.ts';
 import { insertCheckout, markOpen } from '../../../models/billing/checkouts.ts';
 import { type Database, transaction } from '../../../models/database/database.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+import { type Statement, sqlOf } from '../../support/recordStatements.ts';
 
 // The process crashed before it stored a checkout's session, and two notifications about the session come at once.
 
@@ -28,9 +29,9 @@ async function checkoutWithoutSession(): Promise<string> {
 /** A database in which another notification stores the session right after the lookup. */
 function storedMeanwhile(checkoutId: string, sessionId: string): Database {
   const { database } = environment;
-  const query = async (sql: string, values: unknown[]) => {
-    const found = await database.pool.query(sql, values);
-    if (sql.includes('session_id = ?')) {
+  const query = async (statement: Statement, values: unknown[]) => {
+    const found = await database.pool.query(statement as string, values);
+    if (sqlOf(statement).includes('session_id = ?')) {
       const session = { id: sessionId, url: 'https://example.org' };
       await transaction(database, (tx) => markOpen(tx, checkoutId, session));
     }

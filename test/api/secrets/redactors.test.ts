@@ -5,6 +5,7 @@ import { secretForms } from '../../../telemetry/secretForms.ts';
 import { sliceLength } from '../../../telemetry/slices.ts';
 import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
+import { sqlOf } from '../../support/recordStatements.ts';
 
 let api: TestApi;
 beforeAll(async () => {
@@ -30,7 +31,7 @@ async function counting() {
     slices.push(work);
   });
   const query = jest.spyOn(database.pool, 'query');
-  const builds = () => query.mock.calls.filter(([sql]) => String(sql).startsWith('SELECT name, sealed')).length;
+  const builds = () => query.mock.calls.filter(([sql]) => sqlOf(sql).startsWith('SELECT name, sealed')).length;
   return { redactors, slices, builds, stop: () => query.mockRestore() };
 }
 

@@ -8,6 +8,7 @@ import type { Database } from '../../../../models/database/database.ts';
 import { createLogger } from '../../../../telemetry/logger.ts';
 import { buildTurn, buildTurnLog, buildWriter, delta } from '../../../builders/turnLog.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../../support/environment.ts';
+import { type Statement, sqlOf } from '../../../support/recordStatements.ts';
 import { waitFor } from '../../../support/waitFor.ts';
 
 let environment: TestEnvironment;
@@ -63,9 +64,9 @@ async function buildFeed({ turns, notices }: { turns: number; notices?: FakeNoti
     get(target, property) {
       const value = Reflect.get(target, property, target) as unknown;
       if (property !== 'query') return typeof value === 'function' ? value.bind(target) : value;
-      return (sql: string, values?: unknown[]) => {
-        statements.push(sql);
-        return target.query(sql, values);
+      return (statement: Statement, values?: unknown[]) => {
+        statements.push(sqlOf(statement));
+        return target.query(statement as string, values);
       };
     },
   });

@@ -27,8 +27,8 @@ afterEach(() => turnLog.close());
 afterAll(() => environment.close());
 
 interface OldFence {
-  writer_epoch: number;
-  next_seq: number;
+  writerEpoch: number;
+  nextSeq: number;
   terminal: number;
 }
 
@@ -38,8 +38,8 @@ function appendAsBefore(text: string, epoch?: number): Promise<void> {
     const sql = 'SELECT writer_epoch, next_seq, terminal FROM turns WHERE id = ? FOR UPDATE';
     const [fence] = await select<OldFence>(tx, sql, [turn.id]);
     if (fence === undefined || fence.terminal === 1) throw new WriterFencedError(turn.id);
-    if (epoch !== undefined && fence.writer_epoch !== epoch) throw new WriterFencedError(turn.id);
-    const seq = fence.next_seq;
+    if (epoch !== undefined && fence.writerEpoch !== epoch) throw new WriterFencedError(turn.id);
+    const seq = fence.nextSeq;
     const chunks = encodeChunks([delta('old', text)]);
     const row = { turn_id: turn.id, first_seq: seq, last_seq: seq, writer_epoch: epoch ?? 0, chunks };
     await insert(tx, 'turn_segments', row);
@@ -50,8 +50,8 @@ function appendAsBefore(text: string, epoch?: number): Promise<void> {
 async function takeEpochAsBefore(): Promise<number> {
   const { pool } = environment.database;
   await pool.query('UPDATE turns SET writer_epoch = writer_epoch + 1 WHERE id = ? AND terminal = 0', [turn.id]);
-  const [rows] = await pool.query('SELECT writer_epoch FROM turns WHERE id = ?', [turn.id]);
-  return (rows as OldFence[])[0]?.writer_epoch ?? 0;
+  const [fence] = await select<OldFence>(pool, 'SELECT writer_epoch FROM turns WHERE id = ?', [turn.id]);
+  return fence?.writerEpoch ?? 0;
 }
 
 it('A new writer continues after the chunks of an older process and fences its writer off', async () => {

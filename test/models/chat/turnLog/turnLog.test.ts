@@ -4,6 +4,7 @@ import { SegmentTooLargeError, WriterFencedError } from '../../../../models/chat
 import { transaction } from '../../../../models/database/database.ts';
 import { buildTurn, buildTurnLog, buildWriter, delta, readLog, textOf } from '../../../builders/turnLog.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../../support/environment.ts';
+import { type Statement, sqlOf } from '../../../support/recordStatements.ts';
 import { waitFor } from '../../../support/waitFor.ts';
 
 let environment: TestEnvironment;
@@ -261,7 +262,8 @@ describe('The group committer', () => {
         get(target, property) {
           const value = Reflect.get(target, property, target) as unknown;
           if (property !== 'query') return typeof value === 'function' ? value.bind(target) : value;
-          return (sql: string, values?: unknown[]) => watch(sql, () => connection.query(sql, values), connection);
+          return (statement: Statement, values?: unknown[]) =>
+            watch(sqlOf(statement), () => connection.query(statement as string, values), connection);
         },
       });
     }
