@@ -177,6 +177,7 @@ describe.each(versions)('The stored installation of %s', (version) => {
     const restored = await databases.restoreFrom(id, backupId, 'from the backup');
     await waitFor('a restored database', async () => (await databases.get(restored.id)).status === 'ready');
     expect(await goodsIn(restored.id)).toEqual(goods);
+    await waitFor('its size', async () => (await databases.get(restored.id)).tableCount === 1);
   });
 
   test('The upload in parts is completed by its last part, and the trash gives its file back', async () => {
