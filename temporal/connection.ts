@@ -33,7 +33,7 @@ const noWorkflows = 'No workflows registered, not polling';
 let installed = false;
 
 /** Sends the SDK's own log lines to our logger. The SDK's runtime is the process's, so only the first call counts. */
-export function logTemporalTo(logger: Logger): void {
+function logTemporalTo(logger: Logger): void {
   if (installed) return;
   installed = true;
   const child = logger.child({ component: 'temporal' });

@@ -163,7 +163,7 @@ async function fallbackOf(deps: ChatDeps, turn: Turn, modelId: string): Promise<
 const repeatsOfLoop = 12;
 
 /** The error code of the limit that a turn has reached with this step's calls. */
-export async function limitReached(
+async function limitReached(
   deps: Pick<CommonDeps, 'config' | 'database'>,
   turnId: string,
   step: number,

@@ -59,7 +59,7 @@ export function appRoutes(deps: RouteDeps) {
   return router;
 }
 
-export async function presentApp(database: Database, app: App, path: string): Promise<AnswerOf<'getApp'>> {
+async function presentApp(database: Database, app: App, path: string): Promise<AnswerOf<'getApp'>> {
   const { itemId, spaceId, manifest, problem, versionId, waitingId: waitingVersionId, createdBy, createdAt } = app;
   const { kind, computerId, folder } = await placeOfRuns(database, app);
   const { name, components } = manifest;

@@ -107,7 +107,7 @@ export function runRoutes(deps: RouteDeps) {
 }
 
 /** A run, for a caller whose role allows the operation. 404 for everyone else. */
-export async function authorizeRun(deps: RouteDeps, req: Request, runId: string): Promise<Run> {
+async function authorizeRun(deps: RouteDeps, req: Request, runId: string): Promise<Run> {
   const run = await getRun(deps.database, runId);
   await authorizeOperation(deps, req, run.spaceId).catch((error: unknown) => {
     throw asNotFound(error, 'run');

@@ -202,7 +202,7 @@ const secret =
   /authori[sz]ation|cookie|signature|token|secret|passw|credential|(^|-)(access|account|api|auth|functions?|host|master|private|shared|subscription)-?keys?(-|$)|(^|-)(auth|session)(-|$)/;
 
 /** The headers that a run gets, by lower-case name, without secrets. Repeated headers are joined into one list. */
-export function shownHeaders(rawHeaders: readonly string[]): Record<string, string> {
+function shownHeaders(rawHeaders: readonly string[]): Record<string, string> {
   const shown = new Map<string, string>();
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const [name = '', value = ''] = [rawHeaders[at]?.toLowerCase(), rawHeaders[at + 1]];

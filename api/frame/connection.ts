@@ -7,7 +7,7 @@ import type { Allowed } from './stillAllowed.ts';
 /**
  * Why the server closes a connection (RFC 6455 §7.4; codes that begin with 44 are ours). CONTRIBUTING.md lists them.
  */
-export const closeCodes = { closing: 1001, failed: 1011, signedOut: 4401, forbidden: 4403, flooded: 4429 } as const;
+const closeCodes = { closing: 1001, failed: 1011, signedOut: 4401, forbidden: 4403, flooded: 4429 } as const;
 
 /** Above this backlog, `send` asks its caller to wait. */
 const highWaterBytes = 64 * 1024;

@@ -62,7 +62,7 @@ function withoutSlash(path: string): string {
   return path.replace(/\/+$/, '') || '/';
 }
 
-export function presentGitCredential(credential: GitCredential): AnswerOf<'addGitCredential'> {
+function presentGitCredential(credential: GitCredential): AnswerOf<'addGitCredential'> {
   const { id, name, host, pathPrefix, username, provider, status, createdBy, createdAt } = credential;
   return { id, name, host, pathPrefix, username, provider, status, createdBy, createdAt: time(createdAt) };
 }

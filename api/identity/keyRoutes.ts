@@ -43,7 +43,7 @@ export function keyRoutes({ identity }: RouteDeps) {
 type ApiKey = components['schemas']['ApiKey'];
 
 /** A key without its text, which is not stored. */
-export function presentApiKey(key: ApiKeyRow): ApiKey {
+function presentApiKey(key: ApiKeyRow): ApiKey {
   return {
     id: key.id,
     name: key.name,

@@ -40,6 +40,6 @@ export function memberRoutes(deps: RouteDeps) {
   return router;
 }
 
-export function presentMember({ user, role, joinedAt }: Member): components['schemas']['Member'] {
+function presentMember({ user, role, joinedAt }: Member): components['schemas']['Member'] {
   return { userId: user.id, email: user.email, name: user.name, role, joinedAt: time(joinedAt) };
 }

@@ -36,7 +36,7 @@ export function pushRoutes({ egressGuard, push: { keys, subscriptions } }: Route
   return router;
 }
 
-export function presentPushDevice(device: PushDevice) {
+function presentPushDevice(device: PushDevice) {
   const { id, deviceName, service, createdAt, lastPushedAt } = device;
   return {
     id,

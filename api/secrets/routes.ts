@@ -42,7 +42,7 @@ export function secretRoutes({ secrets: { named } }: RouteDeps) {
 }
 
 /** A secret without its value. */
-export function presentSecret(secret: SecretInfo): components['schemas']['Secret'] {
+function presentSecret(secret: SecretInfo): components['schemas']['Secret'] {
   const { name, createdAt, updatedAt, updatedBy } = secret;
   const leftOutBecause = reservedBecause(name) ?? null;
   return { name, createdAt: time(createdAt), updatedAt: time(updatedAt), updatedBy, leftOutBecause };

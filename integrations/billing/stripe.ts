@@ -4,7 +4,7 @@ import { type PaymentProvider, PaymentProviderError } from './provider.ts';
 import { loadStripe } from './webhookSignature.ts';
 
 /** The version that this code was written for. A newer library must not change it without notice. */
-export const stripeApiVersion = '2026-10-28.endive';
+const stripeApiVersion = '2026-10-28.endive';
 
 const callTimeoutMs = 20_000;
 const pageSize = 100;

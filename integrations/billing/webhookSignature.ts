@@ -1,7 +1,7 @@
 import { DomainError } from '../../base/errors.ts';
 import type { VerifiedEvent } from './provider.ts';
 
-export const toleranceSeconds = 300;
+const toleranceSeconds = 300;
 
 /**
  * Verifies a notification over its raw bytes. One of the secrets (two during a rotation) must have signed it, at most

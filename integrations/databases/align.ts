@@ -92,17 +92,14 @@ export async function endConnection(connection: TenantConnection, id: number, wh
 }
 
 /** Makes a locked account without rights. MariaDB gets a hash, so it cannot log the password. */
-export function createAccount(connection: TenantConnection, { user, password }: WantedAccount): Promise<void> {
+function createAccount(connection: TenantConnection, { user, password }: WantedAccount): Promise<void> {
   const sql = `CREATE USER IF NOT EXISTS ${accountName(user)} IDENTIFIED`;
   if (connection.isMariaDb) return connection.run(`${sql} VIA ${nativeWay(password)} ACCOUNT LOCK`);
   return connection.run(`${sql} BY ? ACCOUNT LOCK`, [password]);
 }
 
 /** Sets an account's password. The previous one stays valid beside it. */
-export async function setPasswords(
-  connection: TenantConnection,
-  { user, password, previous }: WantedAccount,
-): Promise<void> {
+async function setPasswords(connection: TenantConnection, { user, password, previous }: WantedAccount): Promise<void> {
   const account = accountName(user);
   if (connection.isMariaDb) {
     const ways = [password, previous].flatMap((one) => (one === undefined ? [] : [nativeWay(one)]));
@@ -134,7 +131,7 @@ const triggers = 'TRIGGER';
 const onlyReading = 'SELECT, SHOW VIEW';
 
 /** Gives an account its rights in a database. Open connections keep their earlier rights. */
-export async function giveRights(
+async function giveRights(
   connection: TenantConnection,
   { user, onlyReads }: { user: string; onlyReads: boolean },
   { name, isFull, isFullOfDefinitions = false }: Pick<WantedDatabase, 'name' | 'isFull' | 'isFullOfDefinitions'>,

@@ -2,7 +2,7 @@ import { endConnection } from './align.ts';
 import type { TenantConnection } from './connection.ts';
 
 /** The limit for the undo data of all transactions, which serves rollbacks and consistent reads. */
-export const mostUndoBytes = 2 * 1_073_741_824;
+const mostUndoBytes = 2 * 1_073_741_824;
 
 /** A transaction that has changed fewer rows, or is younger, is not at fault. */
 const [fewRows, fewSeconds] = [1_000, 10];

@@ -1,7 +1,7 @@
 import { DomainError, type DomainErrorKind, errorsOf } from '../../base/errors.ts';
 
 /** The failures of a hosting provider, by their stable codes. */
-export const hostingFailures = {
+const hostingFailures = {
   GIT_HOSTING_NOT_CONFIGURED: 'unprocessable',
   /** The provider refuses our App's key: it is another App's, or a clock is wrong. */
   GIT_HOSTING_KEY_REFUSED: 'upstream',

@@ -4,7 +4,7 @@ import { execute, select } from '../database/sql.ts';
 import { type Automation, lockAutomation, pauseAutomation } from './automation.ts';
 
 /** An automation is paused after this many failures in a row. */
-export const mostFailures = 5;
+const mostFailures = 5;
 
 interface EndedRun {
   id: string;

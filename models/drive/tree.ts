@@ -134,7 +134,7 @@ async function freeName(folderId: string, name: string, tx: Transaction): Promis
   }
 }
 
-export function requireFolder(place: Place): Place {
+function requireFolder(place: Place): Place {
   if (place.itself.kind === 'folder') return place;
   throw new DomainError('conflict', 'NOT_A_FOLDER', 'An item on the path is not a folder.');
 }

@@ -5,7 +5,7 @@ import { keepOutOfLogs } from '../../telemetry/knownSecrets.ts';
 
 const secretBytes = 32;
 /** Both secrets are valid for this long, so that no delivery is lost while a sender switches to the new one. */
-export const rotationMs = 86_400_000;
+const rotationMs = 86_400_000;
 
 /** Where a secret is sealed: the space, and the row by its table and id. */
 export interface SealedIn {

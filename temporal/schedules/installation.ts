@@ -31,7 +31,7 @@ export interface Recurring<W extends Workflow> {
 }
 
 /** Makes a schedule or brings it up to date. A schedule that an operator has paused stays paused. */
-export async function ensureSchedule<W extends Workflow>(client: Client, recurring: Recurring<W>): Promise<void> {
+async function ensureSchedule<W extends Workflow>(client: Client, recurring: Recurring<W>): Promise<void> {
   const { scheduleId, workflow, args, taskQueue, everyMs, startsNow = false, limit, identity, summary } = recurring;
   const schedule = {
     spec: { intervals: [{ every: everyMs }] },

@@ -9,7 +9,7 @@ const moving = 'atrium-moving';
  * equals its version in one of the commits, or is a beginning of one. Otherwise a user has changed files since, and all
  * are left alone.
  */
-export const undoHalfMove = `
+const undoHalfMove = `
 undo_half_move() {
   note="$GIT_DIR/${moving}"
   [ -f "$note" ] || return 0

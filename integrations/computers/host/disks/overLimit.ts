@@ -28,7 +28,7 @@ const blockBytes = 512;
  * The size of deleted files that processes still have open or mapped. They are in no folder, but may be large. Only
  * files on this folder's file system count; `/tmp` and the like are memory.
  */
-export async function heldBytes(pids: readonly number[], folder: string): Promise<number> {
+async function heldBytes(pids: readonly number[], folder: string): Promise<number> {
   const device = statSync(folder).dev;
   const sizes = new Map<number, number>();
   for (const pid of pids) {
