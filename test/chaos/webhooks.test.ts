@@ -75,13 +75,14 @@ full.test('A kill between two attempts of a delivery loses nothing', async () =>
 
 test('A kill while an endpoint is about to answer repeats the delivery with the same id', async () => {
   receiver.received.length = 0;
+  const before = (await statuses()).length;
   const release = receiver.hold();
   await note('run.ended:chaos-3');
   await waitFor('the delivery', () => receiver.received.length > 0, { timeoutMs: 120_000 });
   await product.process.kill('SIGKILL');
   release();
   await product.restart();
-  expect(await allDelivered()).toHaveLength(3);
+  expect(await allDelivered()).toHaveLength(before + 1);
   expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
   expect(receiver.received.length).toBeGreaterThan(1);
 });
