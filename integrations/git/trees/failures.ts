@@ -12,6 +12,8 @@ export const exitCodes = {
   tooMuch: 69,
   occupied: 73,
   busy: 75,
+  /** It was asked to end, and has undone its half-done work. */
+  ended: 143,
 } as const;
 
 /** Maps git's messages in a working tree to failures; the first match counts. */

@@ -155,6 +155,8 @@ async function runOnce(
   const code = exit?.exitCode;
   // Its computer is stopping. The script has undone its half-done work, and starts again beside the computer.
   if (exit?.killedBy === 'stop' && code !== 0) return undefined;
+  // An earlier attempt of this call, which was given up late, has ended it. We had attached to the same process.
+  if (code === exitCodes.ended) return undefined;
   if (code == null || (code === exitCodes.busy && !isNew)) return undefined;
   return { code, stdout, said, isCut };
 }

@@ -56,6 +56,19 @@ describe.each(usable)('$name: an interrupted checkout', ({ options }) => {
     expect(now).not.toMatch(/atrium-moving|atrium-undo|\.lock/);
   });
 
+  it('is completed by a repeated call if the first one ends the process that both have', async () => {
+    const { trees, work, begun, seen } = await held();
+    const order = work();
+    const first = new AbortController();
+    const givenUp = trees.checkout(order, { branch: 'other' }, first.signal);
+    expect(await begun()).toBe('other\n');
+    const repeated = trees.checkout(order, { branch: 'other' }, signal);
+    first.abort(new Error('given up late'));
+    await expect(givenUp).rejects.toThrow('given up late');
+    expect((await repeated).output).toContain("'other'");
+    expect(await seen()).toContain(after);
+  });
+
   full.it('is completed if it is part of a pull', async () => {
     const { trees, work, begun, seen, run, path } = await held();
     const how = { ref: 'refs/remotes/origin/other', author, at: new Date(), fastForwardOnly: true };
