@@ -46,7 +46,7 @@ beforeAll(async () => {
     ATRIUM_BACKUP_TO: place,
     ATRIUM_BACKUP_KEY_FILE: key,
   };
-}, 120_000);
+});
 afterAll(() => product.close());
 
 const run = (args: string[], more: Environment = {}) => runAtrium(args, { ...environment, ...more });

@@ -34,7 +34,7 @@ beforeAll(async () => {
   services = await createServices({ config, logger, readers: false, remoteWriters: false, database });
   if (services.tenantServer === undefined) throw new Error('There is a server for databases.');
   server = services.tenantServer;
-}, 120_000);
+});
 afterAll(async () => {
   await services.close();
   await environment.close();

@@ -15,7 +15,7 @@ describe.each(usable.slice(0, 1))('$name: killed while an app runs', () => {
   let product: TestProduct;
   beforeAll(async () => {
     product = await buildHostingProduct({ ...hurriedSweeper, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
-  }, 90_000);
+  });
   afterAll(() => product.close());
 
   test('The command of the app runs once, and its end and its log are found', async () => {

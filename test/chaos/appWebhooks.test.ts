@@ -24,7 +24,7 @@ describe.each(usable.slice(0, 1))('$name: Atrium is killed while deliveries come
   beforeAll(async () => {
     const settings = { ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2', ATRIUM_APP_DELIVERIES_PER_MINUTE: '0' };
     product = await buildHostingProduct({ ...hurriedSweeper, ...settings });
-  }, 90_000);
+  });
   afterAll(() => product.close());
 
   test('Each delivery runs once', async () => {

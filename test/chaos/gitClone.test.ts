@@ -7,7 +7,7 @@ let product: TestGit;
 
 beforeAll(async () => {
   product = await buildGit(hurriedSweeper);
-}, 60_000);
+});
 afterAll(() => product.close());
 
 test('A clone whose process is killed goes on after a restart and is done once', async () => {

@@ -12,7 +12,7 @@ describe.each(usable.slice(0, 1))('$name: a merge of a draft', () => {
   let product: TestGit;
   beforeAll(async () => {
     product = await buildHostedGit();
-  }, 90_000);
+  });
   afterAll(() => product.close());
 
   test('A merge that a kill interrupts is completed once', async () => {

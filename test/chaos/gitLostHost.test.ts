@@ -20,7 +20,7 @@ describe.each(usable.slice(0, 1))('$name: a machine that is lost with all its fo
   let product: TestGit;
   beforeAll(async () => {
     product = await buildHostedGit({ ATRIUM_GIT_DRAFT_SAVE_SECONDS: '2', ATRIUM_COMPUTER_HOST_BEAT_SECONDS: '1' });
-  }, 90_000);
+  });
   afterAll(() => product.close());
 
   /** Loses the machine: the next process finds an empty disk and is another host. */

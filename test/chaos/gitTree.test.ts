@@ -11,7 +11,7 @@ describe.each(usable.slice(0, 1))('$name: git changes that a kill interrupts', (
   let product: TestGit;
   beforeAll(async () => {
     product = await buildHostedGit();
-  }, 90_000);
+  });
   afterAll(() => product.close());
   beforeEach(() => product.server.reset());
 

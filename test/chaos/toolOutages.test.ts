@@ -39,7 +39,7 @@ beforeAll(async () => {
   user = await buildChatUser({ identity, url: product.apiUrl });
   const body = { name: 'tracker', url: mcp.url, headers: { authorization: `Bearer ${token}` } };
   await user.fetch(`/api/spaces/${user.spaceId}/mcp-servers`, { method: 'POST', body });
-}, 60_000);
+});
 afterEach(() => {
   wire.open();
   store.open();

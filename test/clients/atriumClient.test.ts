@@ -227,4 +227,4 @@ test('An answer is whole although everything is killed in its middle and started
   await sending;
   expect([chat.status, errors]).toEqual(['ready', []]);
   expect(wordsIn(shown(chat.lastMessage))).toEqual(numbered(150));
-}, 90_000);
+});

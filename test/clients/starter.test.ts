@@ -117,7 +117,7 @@ describe.each([
     await page.getByLabel('One-time code').fill(code);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await isReady();
-  }, 60_000);
+  });
   afterEach(async () => {
     await page.context().close();
     expect(problems).toEqual([]);
@@ -139,7 +139,7 @@ describe.each([
     await answers().getByText('Hello from the fake provider.').waitFor();
     await isReady();
     expect(await page.locator('article').count()).toBe(2);
-  }, 60_000);
+  });
 
   test('a page that is loaded again in the middle of an answer goes on with it', async () => {
     await send(fake({ tokens: 60, intervalMs: 50 }));
@@ -149,7 +149,7 @@ describe.each([
     await isReady();
     const text = (await answers().innerText()).trim();
     expect(text.split(/\s+/)).toHaveLength(60);
-  }, 60_000);
+  });
 
   test('a tool of the page answers, and the same answer goes on', async () => {
     asked = [];
@@ -159,7 +159,7 @@ describe.each([
     expect(await page.locator('article').count()).toBe(2);
     // Once for the message, and once for the output of the tool.
     expect(asked).toEqual(['POST /chat/stream', 'POST /chat/stream']);
-  }, 60_000);
+  });
 
   test('Stop ends the answer on the page, and the next message is answered', async () => {
     await send(fake({ tokens: 100, intervalMs: 50 }));
@@ -173,5 +173,5 @@ describe.each([
     }
     await send('And now?');
     await answers().getByText('Hello from the fake provider.').waitFor({ timeout: 30_000 });
-  }, 60_000);
+  });
 });

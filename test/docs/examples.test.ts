@@ -48,7 +48,7 @@ describe.each(usable.slice(0, 1))('with $name', () => {
     user = await product.user();
     folder = mkdtempSync(join(tmpdir(), 'atrium-examples-'));
     writeFileSync(join(folder, 'README.md'), 'Read me.\n');
-  }, 120_000);
+  });
   afterAll(async () => {
     await product.close();
     rmSync(folder, { recursive: true, force: true });

@@ -30,7 +30,7 @@ beforeAll(async () => {
       () => false,
     ),
   );
-}, 120_000);
+});
 afterAll(async () => {
   mock.child.kill('SIGTERM');
   await mock.exited;

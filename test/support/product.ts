@@ -11,7 +11,7 @@ import type { TestEnvironment } from './environment.ts';
 const program = join(import.meta.dirname, 'productProcess.ts');
 /** A product of a test lives briefly. With a larger young generation it spends an eighth less CPU time. */
 const flags = [...nodeFlags, '--min-semi-space-size=64', '--max-semi-space-size=64'];
-const stopTimeoutMs = 15_000;
+const stopTimeoutMs = 60_000;
 
 /** Atrium, or one role of it, in a process of its own. */
 export interface ProductProcess {

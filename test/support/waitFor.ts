@@ -15,7 +15,7 @@ export async function waitFor<T>(
   look: () => T | Absent | Promise<T | Absent>,
   options: { timeoutMs?: number } = {},
 ): Promise<T> {
-  const { timeoutMs = 60_000 } = options;
+  const { timeoutMs = 120_000 } = options;
   const begin = performance.now();
   const lookInHurry = async () => {
     if (performance.now() - begin > patienceMs) await hurry();

@@ -97,7 +97,7 @@ test('Mending restores a lost schedule, updates an outdated one, and removes one
     return hours.join() === '8,9,8,' && put + removed + failed === 0;
   });
   expect(await nextOf(nobodys)).toBe('absent');
-}, 120_000);
+});
 
 /** The hour, by the clock of its zone, at which a schedule fires. */
 async function hourOf(id: string): Promise<string> {

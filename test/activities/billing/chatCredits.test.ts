@@ -304,4 +304,4 @@ test('A call whose process is killed midway is billed once', async () => {
   await product.restart();
   expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
   expect(await settled(user)).toMatchObject({ spent: 1.1 * micro, available: 98.9 * micro });
-}, 60_000);
+});

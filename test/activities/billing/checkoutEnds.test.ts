@@ -15,7 +15,7 @@ let product: TestProduct;
 beforeAll(async () => {
   stripe = await startFakeStripe();
   product = await buildProduct({ ...stripe.environment, ATRIUM_BILLING_CHECKOUT_LOOK_SECONDS: '1' });
-}, 60_000);
+});
 afterAll(async () => {
   await expectBooksInOrder(product.environment.database);
   await product.close();

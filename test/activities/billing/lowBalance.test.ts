@@ -29,7 +29,7 @@ beforeAll(async () => {
     ATRIUM_MODELS_FILE: modelsFile,
     ATRIUM_EGRESS_ALLOW_INTERNAL: receiver.host,
   });
-}, 60_000);
+});
 afterAll(async () => {
   await product.close();
   await Promise.all([mailServer.close(), receiver.close()]);

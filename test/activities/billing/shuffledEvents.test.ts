@@ -26,7 +26,7 @@ let product: TestProduct;
 beforeAll(async () => {
   stripe = await startFakeStripe();
   product = await buildProduct({ ...stripe.environment, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
-}, 60_000);
+});
 afterAll(async () => {
   await product.close();
   await stripe.stop();

@@ -20,7 +20,7 @@ beforeAll(async () => {
     ...stripe.environment,
     ATRIUM_BILLING_INITIAL_CREDITS_MAX: '1000',
   });
-}, 60_000);
+});
 beforeEach(() => {
   stripe.card = 'good';
 });

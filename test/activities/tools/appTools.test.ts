@@ -11,7 +11,7 @@ describe.each(usable.slice(0, 1))('$name: app tools of agents', () => {
   let product: TestProduct;
   beforeAll(async () => {
     product = await buildHostingProduct();
-  }, 90_000);
+  });
   afterAll(() => product.close());
 
   test('Agents list and run apps and read their runs', async () => {
@@ -44,7 +44,7 @@ describe.each(usable.slice(0, 1))('$name: app tools of agents', () => {
       mode: 'ask',
     });
     expect(toolOutputs(answer.chunks)).toEqual([expect.stringContaining('no such run')]);
-  }, 120_000);
+  });
 });
 
 if (usable.length === 0) {

@@ -65,7 +65,7 @@ beforeEach(async () => {
   await computer.exec('cat > site.py', { stdin: server });
   await computer.expect(201, 'POST', '/processes', { command: 'exec python3 site.py' });
   await waitFor('the site', async () => (await computer.exec(`curl -sf ${site}/`)).exitCode === 0);
-}, 120_000);
+});
 afterAll(() => product?.close());
 
 const demo = { modelId: 'demo', mode: 'work' };
@@ -154,7 +154,7 @@ test('An agent opens a page, fills in a form, and sees the result', async () => 
   expect(await browsersOf(computer).expect(200, 'GET', '/profiles')).toMatchObject({
     data: [{ name: 'Default', sessions: [{ id: sessionId }] }],
   });
-}, 180_000);
+});
 
 test('Text of a page cannot leave the block that marks it as data', async () => {
   const shown = [await one('browser_open', { url: `${site}/` }), await one('browser_read')];
@@ -169,7 +169,7 @@ test('Text of a page cannot leave the block that marks it as data', async () => 
     return mark;
   });
   expect(new Set(marks).size).toBe(2);
-}, 120_000);
+});
 
 full.test('An impossible call does nothing and explains why', async () => {
   expect((await run([['browser_read', {}]])).outputs).toEqual(['error: No browser is open. browser_open opens one.']);

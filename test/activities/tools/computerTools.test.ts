@@ -209,7 +209,7 @@ test('A command that runs while Atrium is killed runs once, and its result is co
       .join(''),
   ).toBe('1\n2\n3\n4\n5\n6\n7\n8\nran\n');
   expect((await computer.exec('cat runs.txt')).stdout).toBe('ran\n');
-}, 60_000);
+});
 
 full.test('A command ends if its turn is stopped while Atrium is down', async () => {
   const command = 'echo $$ > alone; echo begun; sleep 300';

@@ -21,7 +21,7 @@ beforeAll(async () => {
   ]) {
     await connection.query(sql);
   }
-}, 120_000);
+});
 afterAll(() => product.close());
 
 /**

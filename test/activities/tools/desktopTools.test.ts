@@ -34,7 +34,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   user = await product.user();
   computer = await buildComputer(product, user);
-}, 60_000);
+});
 afterAll(() => product?.close());
 
 /** A tool result in Anthropic's format. */
@@ -99,7 +99,7 @@ test('An agent starts a desktop, points at a window, and types into it', async (
   expect((await computer.exec('cat beside')).stdout).toBe('');
   const held = { surface: 'desktop', sessionId, outcome: 'held', from: expect.any(String), until: expect.any(String) };
   expect(await controlsOf(done.turnId)).toEqual([null, held, held, held]);
-}, 120_000);
+});
 
 test('A model that sees images gets the screen with the result of the call', async () => {
   const session = await start();
@@ -174,7 +174,7 @@ describe('Control of a desktop', () => {
   let session: Session;
   beforeEach(async () => {
     session = await start();
-  }, 60_000);
+  });
 
   test('An agent is refused while a person is in control, and is shown as the controller after it acted', async () => {
     await control(session, 'take');

@@ -11,7 +11,7 @@ describe.each(usable.slice(0, 1))('$name: git tools of agents', () => {
   let product: TestGit;
   beforeAll(async () => {
     product = await buildHostedGit();
-  }, 90_000);
+  });
   afterAll(() => product.close());
 
   test('Agents read, branch and commit in the name of the user', async () => {
@@ -81,7 +81,7 @@ describe.each(usable.slice(0, 1))('$name: git tools of agents', () => {
       expect.stringContaining('cannot be a branch'),
       expect.stringContaining('nothing at /nowhere'),
     ]);
-  }, 120_000);
+  });
 });
 
 if (usable.length === 0) {

@@ -11,7 +11,7 @@ describe.each(usable.slice(0, 1))('$name: deliveries that run', () => {
   let product: TestProduct;
   beforeAll(async () => {
     product = await buildHostingProduct({});
-  }, 90_000);
+  });
   afterAll(() => product.close());
 
   test('The process gets the method, the query, the headers without secrets, and the unchanged body', async () => {
@@ -71,7 +71,7 @@ describe.each(usable.slice(0, 1))('$name: deliveries that run', () => {
     expect(await apps.ended(replayed.body.runId)).toMatchObject({ output: 'changed\ntwo', trigger: 'replay' });
     expect((await computer.exec('cat body | wc -c')).stdout).toBe('1048576\n');
     expect(product.process.log()).not.toContain('session=1');
-  }, 120_000);
+  });
 
   test('A run reports how its process ended, and its delivery has the same status', async () => {
     const user = await buildChatUser(product);
@@ -101,7 +101,7 @@ describe.each(usable.slice(0, 1))('$name: deliveries that run', () => {
     ]);
     const id = await apps.app(manifestOf('cat; echo $ATRIUM_WEBHOOK_METHOD'));
     expect((await apps.run(id)).body).toMatchObject({ ok: true, output: '\n' });
-  }, 120_000);
+  });
 });
 
 if (usable.length === 0) {

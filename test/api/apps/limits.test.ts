@@ -26,7 +26,7 @@ beforeAll(async () => {
     ATRIUM_APP_RUNS_PER_SPACE: '2',
     ATRIUM_RATE_LIMIT_ANONYMOUS_PER_MINUTE: '20',
   });
-}, 60_000);
+});
 afterAll(() => product.close());
 
 const unending = { retry: { attempts: 2, delay: 3_600 } };
@@ -87,7 +87,7 @@ test('Bodies of unfinished runs are never dropped: a delivery over the limit get
   await apps.ended(first.body.runId);
   expect((await apps.deliver(id, late)).body.message).toContain('started a run');
   expect((await apps.deliveries(id)).body.data.map(({ isKept }) => isKept)).toEqual([true, true, false]);
-}, 120_000);
+});
 
 test('Without authentication, the same id with another body is another delivery', async () => {
   const { apps, id } = await setUp(webhookManifest('cat', { auth: 'none' }));
@@ -101,7 +101,7 @@ test('Without authentication, the same id with another body is another delivery'
   for (const { body: answer } of [mine, forged]) await apps.ended(answer.runId);
   for (const text of ['1', '2', '3']) await apps.ended((await apps.deliver(id, { body: body + text })).body.runId);
   expect((await apps.deliveries(id)).body.data.map(({ deliveryId }) => deliveryId)).toEqual([null, null]);
-}, 120_000);
+});
 
 test('A space runs a limited number of runs at once, and other spaces do not wait for them', async () => {
   const manifest = webhookManifest('cat', { ...unending, auth: 'none', concurrency: 20 });
@@ -134,7 +134,7 @@ test('A space runs a limited number of runs at once, and other spaces do not wai
   for (const runId of [four, three, one]) await apps.cancel(runId);
   expect((await apps.ended(four)).status).toBe('cancelled');
   expect(await waiting()).toBe(0);
-}, 120_000);
+});
 
 test('An attempt that no worker has taken does not time out', async () => {
   const { user, apps, id } = await setUp(webhookManifest('cat', { ...unending, auth: 'none' }));

@@ -188,7 +188,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     await appsOf(product, user).ended(body.runId);
     expect((await page.goto(`${body.origin}/`))?.status()).toBe(410);
     expect(await list()).toEqual([]);
-  }, 120_000);
+  });
 
   test('A component that does not serve gets 502 with its output, and leaves nothing running', async () => {
     const broken = await preview({ component: 'broken' });
@@ -202,7 +202,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
       body: { code: 'APP_COMPONENT_UNKNOWN' },
     });
     expect(await appsOf(product, user).run(itemId, { component: 'site' })).toMatchObject({ status: 409 });
-  }, 120_000);
+  });
 
   test('A key needs every scope that the preview uses, and secrets in the output are masked', async () => {
     const value = 'hunter2-hunter2-hunter2';
@@ -223,7 +223,7 @@ describe.each(usable.slice(0, 1))('$name: previews of web components', () => {
     expect(leaky).toMatchObject({ status: 502, body: { code: 'PREVIEW_ENDED' } });
     expect(JSON.stringify(leaky.body)).toContain('got ***');
     expect(JSON.stringify(leaky.body)).not.toContain(value);
-  }, 120_000);
+  });
 });
 
 if (usable.length === 0) {

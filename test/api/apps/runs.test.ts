@@ -27,7 +27,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
   beforeAll(async () => {
     receiver = await startReceiver();
     product = await buildHostedGit({ ATRIUM_EGRESS_ALLOW_INTERNAL: `${receiver.host},localhost` });
-  }, 90_000);
+  });
   afterAll(async () => {
     await product.close();
     await receiver.close();
@@ -57,7 +57,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect(seen[0]).toBe('');
     // The process of a run without secrets is visible like any other.
     expect(seen[1]).toContain('nur=TNENOPMOC_MUIRTA');
-  }, 120_000);
+  });
 
   test('A component runs in its folder with its current variables, secrets and files', async () => {
     const { user, apps, computer } = await setUp();
@@ -101,7 +101,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect(second).toMatchObject({ ok: true, output: 'three\n1\n' });
     const runs = (await apps.runs(id)).body.data;
     expect(runs.map((run) => run.id)).toEqual([second.runId, first.body.runId]);
-  }, 120_000);
+  });
 
   test('The webhook endpoints of a space are told of the end of a run', async () => {
     const { user, apps } = await setUp();
@@ -165,7 +165,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
       attempt: 2,
       exitCode: 1,
     });
-  }, 180_000);
+  });
 
   full.test(
     'A run that prints much, or that leaves background processes, ends',
@@ -212,7 +212,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     const end = { status: 'failed', code: 'RUN_FAILED', exitCode: 3, attempts: 1, seconds: expect.any(Number) };
     const of = { runId, appId, component: expect.any(String), spaceId: expect.any(String) };
     expect(lines).toEqual([{ ...of, ...end }]);
-  }, 120_000);
+  });
 
   test('Giving up a run ends its process', async () => {
     const { apps, computer } = await setUp();
@@ -228,7 +228,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect(await apps.ended(runId)).toMatchObject({ status: 'failed', error: { code: 'RUN_FAILED' } });
     await owner.disposeAsync();
     expect(await computer.expect(200, 'GET', `/processes/${runId}-1`)).toMatchObject({ state: 'killed' });
-  }, 120_000);
+  });
 
   test('An attempt that is past its time limit goes on while its process runs', async () => {
     const { apps, computer } = await setUp();
@@ -247,7 +247,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     await computer.exec('rm hold');
     expect(await apps.ended(run?.id ?? '')).toMatchObject({ status: 'succeeded', attempt: 1 });
     await running;
-  }, 120_000);
+  });
 
   test('Disabling a user cancels the runs of that user', async () => {
     const { user, apps, computer } = await setUp();
@@ -261,7 +261,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
       return (rows as { status: string }[])[0]?.status === 'cancelled';
     });
     await asked;
-  }, 120_000);
+  });
 
   test('Requests with the same idempotency key run the app once', async () => {
     const { apps, computer } = await setUp();
@@ -275,7 +275,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect((await apps.run(id, { component: 'none' })).body.code).toBe('APP_COMPONENT_UNKNOWN');
     await apps.put(id, 'atrium.yaml', 'name: x\n');
     expect(await apps.run(id)).toMatchObject({ status: 422, body: { code: 'APP_MANIFEST_INVALID' } });
-  }, 120_000);
+  });
 
   test('The runs of an app run one after another, and a cancelled run ends', async () => {
     const { apps, computer } = await setUp();
@@ -302,7 +302,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     const answers = [await other.getRun(first ?? ''), await other.cancel(third ?? ''), await other.run(id)];
     expect(answers.map(({ status }) => status)).toEqual([404, 404, 404]);
     expect((await other.log(first ?? '')).status).toBe(404);
-  }, 180_000);
+  });
 
   test('A log is read live and after the end, from any position', async () => {
     const { user, apps, computer } = await setUp();
@@ -326,7 +326,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect(await stored.text()).toContain('"stream":"stdout","position":2,"text":"e\\n"');
     expect((await apps.log(run.id)).text).toBe('one\ntwo\n');
     expect((await apps.log(run.id, 9)).status).toBe(400);
-  }, 120_000);
+  });
 
   test('The log of a run goes on over its attempts, live and stored, from any position', async () => {
     const { user, apps, computer } = await setUp();
@@ -398,7 +398,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
       '',
     ]);
     expect((await apps.log(run.id, 73)).status).toBe(400);
-  }, 180_000);
+  });
 
   test('The timeline of a run has its attempts, wakes and costs', async () => {
     const { user, apps, computer } = await setUp();
@@ -443,7 +443,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     const viewer = await buildChatUser(product);
     await identity.members.add(user.spaceId, viewer.email, 'viewer');
     expect((await viewer.fetch(`/api/runs/${runId}/timeline`)).status).toBe(200);
-  }, 120_000);
+  });
 
   test('An app runs on the computer it is set to, and removing the app removes its runs', async () => {
     const { apps, computer } = await setUp();
@@ -461,7 +461,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     });
     await apps.remove(id);
     await waitFor('the runs of the removed app to go', async () => (await apps.getRun(run.body.runId)).status === 404);
-  }, 120_000);
+  });
 
   test('A waiting run fails when its user leaves the space, and a key needs the scopes of what it runs', async () => {
     const { user, apps, computer } = await setUp();
@@ -489,7 +489,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect((await byKey(id)).body.ok).toBe(true);
     const withSecret = await apps.app(manifestOf('true', { secrets: ['API_TOKEN'] }));
     expect(await byKey(withSecret)).toMatchObject({ status: 403, body: { code: 'INSUFFICIENT_SCOPE' } });
-  }, 120_000);
+  });
 
   test('The version in use runs while files that a drive-only key changed wait for approval', async () => {
     const { user, apps } = await setUp();
@@ -509,7 +509,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     const after = (await apps.run(id)).body;
     expect(after).toMatchObject({ ok: true, output: 'mended\natrium.yaml\nmore.sh\nreport.sh\n' });
     expect(after.waitingVersionId).toBeUndefined();
-  }, 120_000);
+  });
 
   test('A run with secrets gets the files of its version, whatever was written over them', async () => {
     const { user, apps, computer } = await setUp();
@@ -531,7 +531,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     await computer.exec([...others, `echo '${evil}' > evil`, `ln -s ../../evil ${folder}/report.sh`].join(' && '));
     expect((await apps.run(id)).body).toMatchObject({ ok: true, output: 'report\nmore\nsecond\n' });
     expect((await computer.exec('cat evil')).stdout).toBe(`${evil}\n`);
-  }, 120_000);
+  });
 
   test('A run with secrets does not start when the files of its version cannot be placed', async () => {
     const { user, apps, computer } = await setUp();
@@ -543,7 +543,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     await computer.exec(`rm -r ran apps/${id}/b && ln -s a apps/${id}/b`);
     expect((await apps.run(id)).body).toMatchObject({ ok: false, code: 'APP_FILES_CHANGED' });
     expect((await computer.exec('ls ran')).exitCode).not.toBe(0);
-  }, 120_000);
+  });
 
   test('A manifest in a working tree waits for approval when it asks for more than the one in use', async () => {
     const { user, apps, computer } = await setUp();
@@ -566,7 +566,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     expect((await apps.version(id, waiting)).body).toMatchObject({ reasons: [{ code: 'ASKS_FOR_MORE' }], files: null });
     expect((await apps.approve(id, waiting)).status).toBe(200);
     expect((await apps.run(id)).body.output).toMatch(/^three\n/);
-  }, 120_000);
+  });
 
   test('Code that a git-only key checked out waits for approval before it runs', async () => {
     const { user, apps, computer } = await setUp();
@@ -593,7 +593,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
     // A checkout by a user with all rights waits for nothing.
     expect((await treeOf(git, id).post('checkout', {})).status).toBe(200);
     expect((await apps.run(id)).body).toMatchObject({ ok: true });
-  }, 120_000);
+  });
 
   test('a repository runs in its working tree', async () => {
     const { user, apps, computer } = await setUp();
@@ -621,7 +621,7 @@ describe.each(usable.slice(0, 1))('$name: runs of apps', () => {
       status: 409,
       body: { code: 'APP_COMPUTER_FIXED' },
     });
-  }, 120_000);
+  });
 });
 
 if (usable.length === 0) {

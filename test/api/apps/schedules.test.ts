@@ -15,7 +15,7 @@ const full = inFull('apps');
 let product: TestProduct;
 beforeAll(async () => {
   product = await buildProduct(hurriedSweeper);
-}, 60_000);
+});
 afterAll(() => product.close());
 
 const hourMs = 3_600_000;

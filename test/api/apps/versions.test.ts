@@ -15,7 +15,7 @@ import { waitFor } from '../../support/waitFor.ts';
 let product: TestProduct;
 beforeAll(async () => {
   product = await buildProduct({ ...hurriedSweeper });
-}, 60_000);
+});
 afterAll(() => product.close());
 
 const secrets = ['TOKEN'];

@@ -9,7 +9,7 @@ import { buildProduct, type TestProduct } from '../../builders/product.ts';
 let product: TestProduct;
 beforeAll(async () => {
   product = await buildProduct({});
-}, 60_000);
+});
 afterAll(() => product.close());
 
 async function setUp(manifest = webhookManifest('cat')) {

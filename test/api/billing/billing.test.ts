@@ -11,7 +11,7 @@ let owner: ChatUser;
 beforeAll(async () => {
   product = await buildProduct(hurriedSweeper);
   owner = await product.user('owner');
-}, 60_000);
+});
 afterAll(async () => {
   await expectBooksInOrder(product.environment.database);
   await product.close();

@@ -39,7 +39,7 @@ describe('a browser session with a profile', () => {
     computer = await buildComputer(product);
     browsers = browsersOf(computer);
     site = await startSite(computer);
-  }, 60_000);
+  });
 
   test('A session wakes its computer and lists its tabs', async () => {
     const profile = await browsers.profile();

@@ -27,7 +27,7 @@ beforeAll(async () => {
   server = createTenantServer({ url, adminPort }, limits);
   user = await product.user();
   own = databasesOf(user);
-}, 120_000);
+});
 afterAll(() => product.close());
 
 const query = (sql: string, values: unknown[] = []) => product.environment.database.pool.query(sql, values);

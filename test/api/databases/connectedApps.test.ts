@@ -15,7 +15,7 @@ describe.each(usable.slice(0, 1))('$name: apps and their databases', () => {
   let product: TestProduct;
   beforeAll(async () => {
     product = await buildHostingProduct({ ...hurriedSweeper, ...(await tenantServer()) });
-  }, 120_000);
+  });
   afterAll(() => product.close());
 
   async function setUp() {
@@ -53,7 +53,7 @@ describe.each(usable.slice(0, 1))('$name: apps and their databases', () => {
     expect(body.output).toContain(`@${host}:23306/${database} ${host} 23306 ${database} ${account}\n`);
     // The greeting of MariaDB, or of MySQL.
     expect(body.output).toMatch(/\n.*\d+\.\d+\.\d+/);
-  }, 120_000);
+  });
 
   test('A disconnected app is cut off, can no longer get in, and no longer gets the variables', async () => {
     const { own, apps, id, connect } = await setUp();
@@ -82,7 +82,7 @@ describe.each(usable.slice(0, 1))('$name: apps and their databases', () => {
     await connect(app);
     expect(await opens(details)).toBe(false); // another password
     expect((await apps.run(app)).body.output).toContain('//:lqsym');
-  }, 180_000);
+  });
 
   test('A run fails while its database is deleted, and runs without it after the purge', async () => {
     const { own, apps, id, connect } = await setUp();
@@ -99,7 +99,7 @@ describe.each(usable.slice(0, 1))('$name: apps and their databases', () => {
     expect(await connect(app, second.id)).toEqual({ success: true });
     const { database } = await own.connection(second.id);
     expect((await apps.run(app)).body.output).toBe(`it is [${database}]\n`);
-  }, 120_000);
+  });
 
   test('an app that is removed loses its account', async () => {
     const { own, apps, id, connect } = await setUp();
@@ -146,5 +146,5 @@ describe.each(usable.slice(0, 1))('$name: apps and their databases', () => {
     expect(await bot.deliver(app, { headers: { authorization: `Bearer ${key}` } })).toMatchObject(refused);
     expect(await bot.send('POST', `/api/apps/${app}/webhook/secret`)).toMatchObject({ status: 403 });
     expect((await apps.runs(app)).body.data).toEqual([]);
-  }, 120_000);
+  });
 });

@@ -19,7 +19,7 @@ beforeAll(async () => {
   });
   user = await product.user();
   own = databasesOf(user);
-}, 120_000);
+});
 afterAll(() => product.close());
 
 const isFull = async (id: string) => {
@@ -46,7 +46,7 @@ test('A database with too many bytes can only be read and emptied, and is writab
   expect((await own.get(id)).sizeBytes).toBeLessThan(4 * 1_048_576);
   await using third = await enter(details);
   await third.query("INSERT INTO notes (words) VALUES ('x')");
-}, 120_000);
+});
 
 test('A database with too many tables is full until they are dropped, and its neighbour is not full', async () => {
   const [many, few] = [await own.make('many'), await own.make('few')];
@@ -61,7 +61,7 @@ test('A database with too many tables is full until they are dropped, and its ne
   expect(await own.get(few.id)).toMatchObject({ isFull: false, tableCount: 0 });
   await using neighbour = await enter(await own.connection(few.id));
   await neighbour.query('CREATE TABLE notes (id INT)');
-}, 120_000);
+});
 
 test('A deleted database cannot be compacted', async () => {
   const { id } = await own.make('deleted');

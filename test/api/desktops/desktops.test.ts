@@ -57,7 +57,7 @@ describe('a desktop session', () => {
   beforeAll(async () => {
     computer = await buildComputer(product);
     session = await start(computer, '1280x800');
-  }, 60_000);
+  });
 
   test('A session wakes its computer, and shows what programs draw', async () => {
     expect(session).toMatchObject({ status: 'running', resolution: '1280x800', display: ':10', end: null });

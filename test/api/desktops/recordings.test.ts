@@ -54,7 +54,7 @@ describe('a recording of a desktop', () => {
   let desktop: Desktop;
   beforeAll(async () => {
     desktop = await buildDesktop();
-  }, 60_000);
+  });
 
   test('A recording shows what was on the screen, and becomes a file of the drive when it is stopped', async () => {
     const { recordings, computer } = desktop;
@@ -87,7 +87,7 @@ describe('a recording of a desktop', () => {
     expect(await recordings.stop(recording.id)).toEqual(saved);
     const problem = await computer.expect<{ code: string }>(409, 'DELETE', `${recordings.path}/${recording.id}`);
     expect(problem.code).toBe('RECORDING_SAVED');
-  }, 60_000);
+  });
 
   full.test('A recording is saved in the named folder, and a taken name gets a number', async () => {
     const { recordings, computer } = desktop;
@@ -131,7 +131,7 @@ describe('a recording of a desktop', () => {
       await pool.query(forget, [new Date(0), id]);
       return (await (await once()).json()) as Recording;
     }
-  }, 60_000);
+  });
 
   test.each([
     [{ framesPerSecond: 0 }, 400, 'INVALID_REQUEST'],
@@ -221,7 +221,7 @@ describe('The end of a recording', () => {
     });
     const problem = await desktop.computer.expect<{ code: string }>(410, 'POST', desktop.recordings.path, {});
     expect(problem.code).toBe('DESKTOP_ENDED');
-  }, 60_000);
+  });
 
   full.test('A recording ends with its X server', async () => {
     const desktop = await buildDesktop();
@@ -328,7 +328,7 @@ describe('A recording that cannot be saved', () => {
       'desktop-recording.stopped',
       'desktop-recording.save-retried',
     ]);
-  }, 60_000);
+  });
 
   full.test(
     'A recording is kept on the computer when its folder is gone, and can be saved to another folder',

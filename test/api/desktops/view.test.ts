@@ -137,7 +137,7 @@ describe('the page of a desktop', () => {
     computer = await buildComputer(product);
     session = await start(computer);
     await terminal(computer, session, 'heard');
-  }, 120_000);
+  });
 
   test('The page shows the desktop, and types into a window for the viewer in control', async () => {
     const { url } = await linkTo(computer, session, { control: true });

@@ -25,7 +25,7 @@ let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
 beforeAll(async () => {
   product = await buildDrive(hurriedSweeper);
-}, 60_000);
+});
 afterAll(() => product.close());
 beforeEach(async () => {
   user = await product.user();

@@ -12,7 +12,7 @@ beforeAll(async () => {
   user = await product.user();
   drive = driveOf(product, user);
   file = await drive.put('/digits.txt', '0123456789');
-}, 60_000);
+});
 afterAll(() => product.close());
 
 const read = (headers: Record<string, string> = {}, query = '', id = file.id) =>

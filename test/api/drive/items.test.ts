@@ -18,7 +18,7 @@ let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
 beforeAll(async () => {
   product = await buildDrive();
-}, 60_000);
+});
 afterAll(() => product.close());
 beforeEach(async () => {
   user = await product.user();

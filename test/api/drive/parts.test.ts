@@ -20,7 +20,7 @@ let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
 beforeAll(async () => {
   product = await buildDrive({ ...hurriedSweeper, ATRIUM_DRIVE_QUOTA_MIB: '100', ATRIUM_DRIVE_MAX_FILE_MIB: '60' });
-}, 60_000);
+});
 afterAll(() => product.close());
 beforeEach(async () => {
   user = await product.user();

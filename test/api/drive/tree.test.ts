@@ -12,7 +12,7 @@ let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
 beforeAll(async () => {
   product = await buildProduct();
-}, 60_000);
+});
 afterAll(() => product.close());
 beforeEach(async () => {
   user = await product.user();

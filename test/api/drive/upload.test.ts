@@ -17,7 +17,7 @@ let user: ChatUser;
 let drive: ReturnType<typeof driveOf>;
 beforeAll(async () => {
   product = await buildDrive({ ATRIUM_DRIVE_MAX_FILE_MIB: '20', ATRIUM_DRIVE_QUOTA_MIB: '48' });
-}, 60_000);
+});
 afterAll(() => product.close());
 beforeEach(async () => {
   user = await product.user();

@@ -53,7 +53,7 @@ beforeAll(async () => {
   for (const scope of Object.keys(scopes)) {
     keys.set(scope, (await product.identity.keys.create(people.owner.id, { name: scope, scopes: [scope] })).key);
   }
-}, 120_000);
+});
 afterAll(() => product.close());
 
 test.each(operations.map((operation, index) => [operation.id, operation, index] as const))(

@@ -133,7 +133,7 @@ beforeAll(async () => {
   people = await buildPeople(product.identity);
   others = await buildPeople(product.identity);
   mine = await buildWorld(product, people);
-}, 60_000);
+});
 afterAll(async () => {
   print();
   await product.close();

@@ -30,7 +30,7 @@ beforeAll(async () => {
     ATRIUM_DRIVE_QUOTA_MIB: '1',
   });
   connection = await Connection.connect({ address: product.environment.config.temporal.address });
-}, 60_000);
+});
 afterEach(async () => {
   product.server.reset();
   await Promise.all(cleanUps.map((end) => end()));

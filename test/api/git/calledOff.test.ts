@@ -6,7 +6,7 @@ let product: TestGit;
 // No sweep runs during the test.
 beforeAll(async () => {
   product = await buildGit({ ATRIUM_SWEEP_INTERVAL_SECONDS: '3600' });
-}, 60_000);
+});
 afterAll(() => product.close());
 
 test('A clone that is called off ends, also when its workflow is never told', async () => {

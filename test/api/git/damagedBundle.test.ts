@@ -8,7 +8,7 @@ import { gitOf, remoteRepository, type TestGit } from '../../builders/repository
 let product: TestGit;
 beforeAll(async () => {
   product = await buildHostedGit();
-}, 90_000);
+});
 afterAll(() => product.close());
 
 test('A checkout reports that the bundle is damaged in the store', async () => {

@@ -23,7 +23,7 @@ describe.each(usable.slice(0, 1))('$name: drafts of a repository', () => {
   let product: TestGit;
   beforeAll(async () => {
     product = await buildHostedGit({ ATRIUM_GIT_DRAFT_SAVE_SECONDS: '1', ATRIUM_GIT_MAX_DRAFTS: '2' });
-  }, 90_000);
+  });
   afterAll(() => product.close());
   beforeEach(() => product.server.reset());
   // Drafts that save themselves every second would slow down all later tests.

@@ -58,7 +58,7 @@ describe.each(usable.slice(0, 1))('$name: the guide', () => {
       ATRIUM_GIT_CA_FILE: caFile,
       ATRIUM_EGRESS_ALLOW_INTERNAL: `${settings.ATRIUM_EGRESS_ALLOW_INTERNAL},localhost:${other.server.port}`,
     });
-  }, 90_000);
+  });
   afterAll(async () => {
     await product.close();
     await other.server[Symbol.asyncDispose]();
@@ -74,7 +74,7 @@ describe.each(usable.slice(0, 1))('$name: the guide', () => {
     expect(stdout).toContain('+Good morning');
     expect(gitIn(remote.bare, 'log', '--format=%s', '-2', 'greeting')).toBe('Greet politely\nGreet');
     expect(gitIn(remote.bare, 'show', 'greeting:greeting.txt')).toBe('Good morning');
-  }, 120_000);
+  });
 
   test('The guide leads from an empty repository on a git server of one’s own to its first commit', async () => {
     const user = await buildChatUser(product);
@@ -82,7 +82,7 @@ describe.each(usable.slice(0, 1))('$name: the guide', () => {
     const bare = join(home, 'git', 'tool.git');
     expect(gitIn(bare, 'log', '--format=%s', '--all')).toBe('Begin');
     expect(gitIn(bare, 'show', 'HEAD:README.md')).toBe('My tool');
-  }, 120_000);
+  });
 });
 
 if (usable.length === 0) {

@@ -34,7 +34,7 @@ beforeAll(async () => {
     ATRIUM_LOG_LEVEL: 'debug',
     ATRIUM_GITHUB_GIT_HOST: `localhost:${server.port}`,
   });
-}, 60_000);
+});
 afterAll(async () => {
   await product.close();
   await github.stop();

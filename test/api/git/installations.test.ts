@@ -231,7 +231,7 @@ test('At most 5,000 repositories are kept, and the page says that there is more'
     [at.spaceId],
   );
   expect(rows).toEqual([{ count: 5_000 }]);
-}, 120_000);
+});
 
 test('The page has no link to the App when GitHub does not answer about the App', async () => {
   const at = await hostingSpace(api);

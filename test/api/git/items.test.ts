@@ -13,7 +13,7 @@ let product: TestGit;
 
 beforeAll(async () => {
   product = await buildGit(hurriedSweeper);
-}, 60_000);
+});
 afterAll(() => product.close());
 beforeEach(() => product.server.reset());
 

@@ -19,7 +19,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
   let product: TestGit;
   beforeAll(async () => {
     product = await buildHostedGit();
-  }, 90_000);
+  });
   afterAll(() => product.close());
   beforeEach(() => product.server.reset());
 
@@ -45,7 +45,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect((await git.get(id)).status).toBe('ready');
     const { data } = await computer.expect<{ data: unknown[] }>(200, 'GET', '/processes');
     expect(data).toEqual([]);
-  }, 120_000);
+  });
 
   test('A tree is checked out, changed, committed, branched and pushed, and outlives its folder', async () => {
     const { user, git, remote, id, repository, computer, tree } = await checkedOut();
@@ -111,7 +111,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     const all = await tree.get<{ data: { name: string; upstream: string | null }[] }>('branches');
     expect(all.body.data.find(({ name }) => name === 'main')?.upstream).toBe('origin/main');
     expect((await git.get(id)).status).toBe('ready');
-  }, 120_000);
+  });
 
   test('A tree is read and changed while its computer sleeps, without waking the computer', async () => {
     const { computer, tree, repository } = await checkedOut();
@@ -127,7 +127,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
       `/api/spaces/${computer.user.spaceId}/computers`,
     );
     expect(data).toContainEqual(expect.objectContaining({ id: computer.id, status: 'stopped' }));
-  }, 120_000);
+  });
 
   test('A pull moves a tree forward, and leaves it alone where both sides have commits', async () => {
     const { computer, remote, tree, repository } = await checkedOut();
@@ -156,7 +156,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     await computer.exec(`echo again > ${repository.treePath}/a.txt`);
     await tree.post('commit', { message: 'Again' });
     expect(await refused('pull')).toEqual(saying(/`git merge 'origin\/it'\\''s'`/));
-  }, 120_000);
+  });
 
   full.test('A pull says what to do about uncommitted changes, and about a branch that is nowhere else', async () => {
     const { computer, remote, tree, repository } = await checkedOut();
@@ -242,7 +242,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(server.requests.some(({ authorization }) => authorization !== undefined)).toBe(true);
     const found = await computer.exec(`ls ~/leak; grep -rl '${secret}' ~ /proc/[0-9]*/environ 2>/dev/null`);
     expect(found.stdout).toBe('');
-  }, 120_000);
+  });
 
   full.test('A tree goes with its item, and leaves its place to the next one', async () => {
     const { user, git, remote, id, repository, computer, tree } = await checkedOut();
@@ -314,7 +314,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(await tree.post('checkout', { computerId: other })).toMatchObject({ status: 200 });
     expect((await git.get(id)).computerId).toBe(other);
     expect(await tree.status()).toMatchObject({ status: 200, body: { changes: [] } });
-  }, 120_000);
+  });
 
   test('A waiting order is refused if its user may no longer change the tree', async () => {
     const { user, git, id, tree } = await checkedOut();
@@ -346,7 +346,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     expect(refused).toMatchObject({ status: 'failed', code: 'GIT_ORDER_FORBIDDEN' });
     await Promise.all([first, second]);
     expect((await tree.status()).body.branch).toBe('main');
-  }, 120_000);
+  });
 
   test('Orders for a tree are carried out one after the other', async () => {
     const { tree } = await checkedOut();
@@ -356,7 +356,7 @@ describe.each(usable.slice(0, 1))('$name: the working tree of a repository', () 
     const { body } = await tree.get<{ data: { name: string; isRemote: boolean }[] }>('branches');
     const made = body.data.filter(({ isRemote }) => !isRemote).map(({ name }) => name);
     expect(made.toSorted()).toEqual([...names, 'main']);
-  }, 120_000);
+  });
 });
 
 if (usable.length === 0) {

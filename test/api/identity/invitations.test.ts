@@ -281,7 +281,7 @@ describe('with mail and single sign-on', () => {
 
   beforeAll(async () => {
     product = await buildSignInProduct();
-  }, 60_000);
+  });
   afterAll(() => product.close());
 
   test('The link is only mailed to the address, and following it proves the address', async () => {

@@ -7,7 +7,7 @@ let product: SignInProduct;
 
 beforeAll(async () => {
   product = await buildSignInProduct();
-}, 60_000);
+});
 afterAll(() => product.close());
 
 const verified = (name: string) => ({

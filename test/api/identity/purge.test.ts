@@ -13,7 +13,7 @@ let user: ChatUser;
 beforeAll(async () => {
   product = await buildProduct(hurriedSweeper);
   user = await product.user();
-}, 60_000);
+});
 afterAll(() => product.close());
 
 const query = async (sql: string, values: unknown[] = []) =>

@@ -63,7 +63,7 @@ beforeAll(async () => {
   const form = { name: 'form', field: 'password', value: { deep: [typed] }, spaceId: user.spaceId };
   const stored = await user.fetch('/api/dynamic-ui/secrets', { method: 'POST', body: form });
   ({ secretId } = (await stored.json()) as { secretId: string });
-}, 60_000);
+});
 afterAll(() => product.close());
 
 /** Every place with its content. */
@@ -109,7 +109,7 @@ test('Turns run, and secrets are read and refused', async () => {
   for (const path of ['secrets', 'audit', 'threads']) {
     places.push([path, JSON.stringify(await user.get(`/api/spaces/${user.spaceId}/${path}`))]);
   }
-}, 60_000);
+});
 
 test('workflow histories, the database, logs and processes are collected', async () => {
   await collectHistories();

@@ -166,7 +166,7 @@ describe('a tab', () => {
     expect(half).toMatchObject({ title: 'Half', status: 'loading' });
     await browser.navigate(id, { action: 'stop' });
     expect((await browser.tabs())[0]).toMatchObject({ title: 'Half', status: 'complete' });
-  }, 60_000);
+  });
 
   test.each([
     ['where nothing listens', 'http://localhost:9/', 'net::ERR_UNSAFE_PORT'],

@@ -16,7 +16,7 @@ beforeAll(async () => {
     await startComputer(built.host, { limits }),
     await startComputer(built.host, { limits }),
   ];
-}, 120_000);
+});
 afterAll(() => built?.[Symbol.asyncDispose]());
 beforeEach(() =>
   Promise.all([from, to].map((client) => run(client, 'rm -rf profile profile-* outside; mkdir profile'))),

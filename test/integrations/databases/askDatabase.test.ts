@@ -10,7 +10,7 @@ let database: WantedDatabase;
 beforeAll(async () => {
   databases = await dumpedDatabases();
   database = await databases.make();
-}, 120_000);
+});
 afterAll(() => databases.close());
 
 function ask(sql: string, { onlyReads = true, timeoutMs = 60_000 } = {}) {
@@ -64,4 +64,4 @@ test('a row that is too large for memory gets ROW_TOO_LARGE', async () => {
   const error: unknown = await databases.dump(database).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(RowTooLarge);
   expect(error).toMatchObject({ table: 'wide' });
-}, 60_000);
+});

@@ -17,7 +17,7 @@ let address: { url: string; adminPort: number };
 beforeAll(async () => {
   const { ATRIUM_TENANT_DATABASE_URL: url = '', ATRIUM_TENANT_DATABASE_ADMIN_PORT: port } = await tenantServer();
   address = { url, adminPort: Number(port) };
-}, 120_000);
+});
 afterAll(async () => {
   for (const connection of open) connection.destroy();
   for (const name of ['busy', 'other', 'quiet']) await align(name, 'gone');
@@ -85,7 +85,7 @@ test('a space that uses more than a core gets a lower priority for all its accou
       return tids.every((tid) => getPriority(tid) === own);
     });
   });
-}, 120_000);
+});
 
 test('a server on another machine is left alone', async () => {
   const connection = await connect('busy');

@@ -9,7 +9,7 @@ let isMariaDb: boolean;
 beforeAll(async () => {
   databases = await dumpedDatabases();
   ({ isMariaDb } = databases);
-}, 120_000);
+});
 afterAll(() => databases.close());
 
 async function rowsOf(connection: Connection, sql: string): Promise<unknown> {
@@ -107,7 +107,7 @@ test('a restore has a large row and many small rows', async () => {
   const [[file]] = (await target.query('SELECT * FROM files')) as unknown as [[{ raw: Buffer; words: string }]];
   expect(file.raw.equals(raw)).toBe(true);
   expect(file.words).toBe('ü'.repeat(2_000_000));
-}, 60_000);
+});
 
 test('a dump is consistent as of one moment', async () => {
   const database = await databases.make();
@@ -238,7 +238,7 @@ test('a worker that was given up during a dump reads no more once another begins
   expect((await databases.dump(database)).length).toBeGreaterThan(32_000_000);
   thawed.resolve();
   await refused;
-}, 60_000);
+});
 
 test('a dump does not read a view that has replaced a table meanwhile', async () => {
   const database = await databases.make();
@@ -258,7 +258,7 @@ test('a dump does not read a view that has replaced a table meanwhile', async ()
   });
   expect(lines).toContain('CREATE TABLE `c`');
   expect(lines).not.toContain('`b`');
-}, 60_000);
+});
 
 test('a dump releases each table as soon as it has been read', async () => {
   const database = await databases.make();

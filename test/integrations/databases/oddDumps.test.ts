@@ -7,7 +7,7 @@ import { type DumpedDatabases, dumpedDatabases } from '../../builders/dumpedData
 let databases: DumpedDatabases;
 beforeAll(async () => {
   databases = await dumpedDatabases();
-}, 120_000);
+});
 afterAll(() => databases.close());
 
 async function rowsOf(connection: Connection, sql: string): Promise<unknown> {

@@ -11,7 +11,7 @@ const collect = runInNewContext('gc') as () => void;
 let databases: DumpedDatabases;
 beforeAll(async () => {
   databases = await dumpedDatabases();
-}, 120_000);
+});
 afterAll(() => databases.close());
 
 test('the memory of a reader does not grow with its rows', async () => {

@@ -7,7 +7,7 @@ import { waitFor } from '../../support/waitFor.ts';
 let databases: Awaited<ReturnType<typeof dumpedDatabases>>;
 beforeAll(async () => {
   databases = await dumpedDatabases();
-}, 120_000);
+});
 afterAll(() => databases.close());
 
 test('a statement with too large temporary files is ended with its connection, and others are not', async () => {
@@ -34,4 +34,4 @@ test('a statement with too large temporary files is ended with its connection, a
   });
   expect(await asked).toBe('ended');
   expect((await quiet.query('SELECT 1 AS one'))[0]).toEqual([{ one: 1 }]);
-}, 120_000);
+});

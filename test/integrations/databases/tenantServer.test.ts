@@ -26,7 +26,7 @@ beforeAll(async () => {
   address = { url, adminPort: Number(port) };
   server = createTenantServer(address, limits);
   isMariaDb = !(await server.settings()).version.startsWith('MySQL');
-}, 120_000);
+});
 afterAll(async () => {
   for (const connection of open) connection.destroy();
   for (const database of made) await align({ ...database, state: 'gone' });
@@ -255,7 +255,7 @@ test('a database is removed completely, also with open and prepared transactions
   expect(await server.find(names)).toEqual({ databases: [], users: [], locked: [] });
   // Remove again, as after a crash.
   await align({ ...database, state: 'gone' });
-}, 60_000);
+});
 
 test('a statement is ended at its time limit, also if the session has removed its own limit', async () => {
   const database = await make();
@@ -275,7 +275,7 @@ test('a statement is ended at its time limit, also if the session has removed it
     });
     await over;
   }
-}, 120_000);
+});
 
 test('a statement with invalid UTF-8 does not hide from the watchdog', async () => {
   const database = await make();
@@ -296,7 +296,7 @@ test('a statement with invalid UTF-8 does not hide from the watchdog', async () 
     return isOver;
   });
   await ended;
-}, 60_000);
+});
 
 test('the keeper account has its own, longer time limit', async () => {
   const connection = await connect(await make());
@@ -306,7 +306,7 @@ test('the keeper account has its own, longer time limit', async () => {
   const hurried = createTenantServer(address, { ...limits, readingMs: 1_000 });
   await waitFor('the end of the statement', async () => (await hurried.endLongStatements(names)) > 0);
   await asked;
-}, 60_000);
+});
 
 test('an idle open transaction is ended with its connection', async () => {
   const connection = await connect(await make());
@@ -321,7 +321,7 @@ test('an idle open transaction is ended with its connection', async () => {
   await waitFor('the end', async () => (await hurried.endLongStatements({ user: prefix, keeper: 'none' })) > 0);
   await isClosed;
   await expect(connection.query('SELECT 1')).rejects.toBeDefined();
-}, 60_000);
+});
 
 test('a transaction is ended after its time limit, although its session stays active', async () => {
   const connection = await connect(await make());
@@ -336,7 +336,7 @@ test('a transaction is ended after its time limit, although its session stays ac
       () => true,
     );
   });
-}, 60_000);
+});
 
 test('a transaction with a growing undo log is ended, and a later one of another tenant goes on', async () => {
   const large = await connect(await make());
@@ -359,7 +359,7 @@ test('a transaction with a growing undo log is ended, and a later one of another
   });
   await small.query('COMMIT');
   expect((await small.query('SELECT id FROM notes'))[0]).toEqual([{ id: 1 }]);
-}, 60_000);
+});
 
 test('an abandoned prepared transaction is rolled back after its time limit', async () => {
   const database = await make();
@@ -373,7 +373,7 @@ test('an abandoned prepared transaction is rolled back after its time limit', as
   await waitFor('the transaction to be rolled back', async () => (await hurried.endAbandoned()) > 0);
   const again = await connect(database);
   expect(await refusal(again, 'INSERT INTO notes VALUES (1)')).toBeUndefined();
-}, 60_000);
+});
 
 test('if there are too many prepared transactions, the oldest are rolled back early', async () => {
   const database = await make();
@@ -386,7 +386,7 @@ test('if there are too many prepared transactions, the oldest are rolled back ea
   // The server takes a moment to notice that the connection is closed.
   await waitFor('the transaction to be rolled back', async () => (await patient.endAbandoned(0)) > 0);
   expect(await refusal(await connect(database), 'INSERT INTO notes VALUES (1)')).toBeUndefined();
-}, 60_000);
+});
 
 describe('a database that is too large', () => {
   test('can be read and emptied, but not written, also over open connections', async () => {
@@ -435,7 +435,7 @@ describe('a database that is too large', () => {
     expect(await sizeOfIt()).toMatchObject({ tables: 2 });
     expect((await sizeOfIt())?.bytes).toBeLessThan(4_000_000);
     await connection.query("INSERT INTO `odd``name` (words) VALUES ('it works')");
-  }, 120_000);
+  });
 });
 
 test('definitions count towards the size of a database, and with too many of them it refuses new triggers', async () => {
@@ -467,7 +467,7 @@ test('definitions count towards the size of a database, and with too many of the
   expect(await makes('b')).toBe(1142);
   await align(database);
   expect(await makes('b')).toBeUndefined();
-}, 60_000);
+});
 
 test("on MySQL, a database with a table in the server's own tablespace counts as too large", async () => {
   if (isMariaDb) return;
@@ -488,7 +488,7 @@ test('runFor ends a statement at its time limit or an abort, and the connection 
     await connection.rows('SELECT 1 AS one'),
   ]);
   expect(found).toEqual([false, false, true, [{ one: 1 }]]);
-}, 60_000);
+});
 
 test('an account whose connections were cut can reconnect at once', async () => {
   const database = await make();
@@ -519,7 +519,7 @@ test('a later alignment takes over, and the earlier one changes nothing any more
   await expect(connection.query('SELECT 1')).rejects.toBeDefined();
   await align(database);
   expect(await server.find({ database: database.name, user: database.name })).toMatchObject({ users, locked: [] });
-}, 60_000);
+});
 
 describe('wherever an alignment is cut off', () => {
   let proxy: TcpProxy;
@@ -558,7 +558,7 @@ describe('wherever an alignment is cut off', () => {
       },
     );
     expect(cuts).toBeGreaterThan(5);
-  }, 120_000);
+  });
 
   test('the next attempt completes a removal', async () => {
     let database = await make();
@@ -575,7 +575,7 @@ describe('wherever an alignment is cut off', () => {
       },
     );
     expect(cuts).toBeGreaterThan(5);
-  }, 120_000);
+  });
 });
 
 test('the server holds the databases of many tenants', async () => {

@@ -22,7 +22,7 @@ beforeAll(async () => {
     ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
   });
   host = await startFakeHost(product.environment);
-}, 60_000);
+});
 afterEach(() => host.behave({}));
 afterAll(async () => {
   await host.stop();

@@ -29,7 +29,7 @@ beforeAll(async () => {
     ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
     ATRIUM_BILLING_COMPUTER_CREDITS_PER_MINUTE: '0.5',
   });
-}, 60_000);
+});
 afterAll(async () => {
   await product.close();
   rmSync(dir, { recursive: true, force: true });
@@ -78,7 +78,7 @@ test('A real computer can be woken, measured, paused, resumed, copied, recovered
   // Two starts, each of less than a minute.
   expect((await charges(user)).sort()).toEqual([`computer:${computer.id}:1:0`, `computer:${computer.id}:2:0`]);
   expect((await user.fetch(computer.path, { method: 'DELETE' })).status).toBe(204);
-}, 60_000);
+});
 
 test('A computer reaches each wanted state despite kills of the whole process, and no minute is paid twice', async () => {
   const user = await product.user();
@@ -121,4 +121,4 @@ test('A computer survives a kill of the Atrium process, but not an orderly stop'
   await product.restart();
   expect(await computer.get()).toMatchObject({ status: 'stopped', error: { code: 'HOST_STOPPED' } });
   expect(await computer.post('wake')).toMatchObject({ status: 200 });
-}, 120_000);
+});
