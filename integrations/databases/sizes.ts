@@ -6,19 +6,43 @@ import type { DatabaseSize } from './types.ts';
 /** Limits for one table, and for all tables. A table that takes longer stays as it is. */
 const [tableMs, allTablesMs] = [8 * 60_000, 30 * 60_000];
 
-/** The file sizes of the databases whose names begin with `prefix`. A database without tables has no files. */
-export async function measureDatabases(
-  connection: TenantConnection,
-  prefix: string,
-): Promise<Map<string, DatabaseSize>> {
-  if (connection.isMariaDb) {
+/** Limits for opening the tables of one database, and of all in one look. Tenants can hold locks on their tables. */
+const [openMs, openAllMs] = [2_000, 5_000];
+
+/** The file sizes of databases. A database without tables has no files. */
+export class FileSizes {
+  /** The number of tables of each database that had no files when they had last been opened, if not zero. */
+  readonly #closed = new Map<string, number>();
+
+  /** The sizes of the databases whose names begin with `prefix`. */
+  async look(connection: TenantConnection, prefix: string): Promise<ReadonlyMap<string, DatabaseSize>> {
     const files = await ownFilesOf(connection, prefix);
-    for (const [name, tables] of await tablesOf(connection, prefix)) {
-      if (files.get(name)?.tables !== tables) await openTables(connection, name);
-    }
-    return ownFilesOf(connection, prefix);
+    if (!connection.isMariaDb) return addSizes(files, await sharedFilesOf(connection, prefix));
+    return (await this.#openSome(connection, prefix, files)) ? ownFilesOf(connection, prefix) : files;
   }
-  return addSizes(await ownFilesOf(connection, prefix), await sharedFilesOf(connection, prefix));
+
+  /**
+   * MariaDB lists the files of a table only once the table was opened since its start. So tables that have none yet are
+   * opened, once: a table that a tenant has cut off from its file stays without. Returns whether any were opened.
+   */
+  async #openSome(
+    connection: TenantConnection,
+    prefix: string,
+    files: ReadonlyMap<string, DatabaseSize>,
+  ): Promise<boolean> {
+    const deadlineMs = performance.now() + openAllMs;
+    let hasOpened = false;
+    for (const [name, tables] of await tablesOf(connection, prefix)) {
+      const closed = tables - (files.get(name)?.tables ?? 0);
+      if (closed === (this.#closed.get(name) ?? 0)) continue;
+      if (performance.now() > deadlineMs) break;
+      hasOpened = true;
+      await openTables(connection, name);
+      const opened = (await ownFilesOf(connection, name)).get(name)?.tables ?? 0;
+      this.#closed.set(name, tables - opened);
+    }
+    return hasOpened;
+  }
 }
 
 async function ownFilesOf(connection: TenantConnection, prefix: string): Promise<Map<string, DatabaseSize>> {
@@ -41,9 +65,13 @@ async function tablesOf(connection: TenantConnection, prefix: string): Promise<[
   return rows.map(({ name, tables }) => [name, Number(tables)]);
 }
 
-/** MariaDB lists the files of a table only once the table was opened since its start. Reading the length opens it. */
+/** Opens the tables of a database by reading their lengths. What is locked for longer stays closed. */
 async function openTables(connection: TenantConnection, name: string): Promise<void> {
-  await connection.rows('SELECT COUNT(DATA_LENGTH) AS n FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?', [name]);
+  const sql = `SET STATEMENT max_statement_time = ${openMs / 1_000} FOR
+    SELECT COUNT(DATA_LENGTH) AS n FROM information_schema.TABLES WHERE TABLE_SCHEMA = ?`;
+  await connection.rows(sql, [name]).catch((error: unknown) => {
+    if (!(error instanceof TenantServerError)) throw error;
+  });
 }
 
 /** More than the limit of any database. */

@@ -11,7 +11,7 @@ import type { LeftOut } from './dump/leftOut.ts';
 import { fenceName, takeFence } from './fence.ts';
 import { fillDatabase } from './fill.ts';
 import { PreparedTransactions } from './preparedTransactions.ts';
-import { addSizes, measureDatabases } from './sizes.ts';
+import { addSizes, FileSizes } from './sizes.ts';
 import { endLargeTemporary } from './temporaryFiles.ts';
 import type { AccountLimits, DatabaseSize, Found, WantedDatabase } from './types.ts';
 import { UndoWatch } from './undo.ts';
@@ -186,10 +186,10 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
       onSizes: (sizes: DatabaseSizes, defined: DatabaseSizes) => Promise<void>,
       options: WatchOptions,
     ): Promise<void> => {
-      const definitions = new DefinitionSizes();
+      const [files, definitions] = [new FileSizes(), new DefinitionSizes()];
       const look = async (connection: TenantConnection) => {
         const defined = await definitions.look(connection, prefix);
-        await onSizes(addSizes(await measureDatabases(connection, prefix), defined), defined);
+        await onSizes(addSizes(await files.look(connection, prefix), defined), defined);
       };
       return watchServer(address, look, options);
     },
@@ -197,7 +197,7 @@ export function createTenantServer(address: TenantAddress, limits: AccountLimits
     /** Measures once, for few databases. */
     sizes: (prefix: string): Promise<Map<string, DatabaseSize>> =>
       withTenantConnection(address, async (connection) =>
-        addSizes(await measureDatabases(connection, prefix), await new DefinitionSizes().look(connection, prefix)),
+        addSizes(await new FileSizes().look(connection, prefix), await new DefinitionSizes().look(connection, prefix)),
       ),
 
     /** The server's version, and settings that matter to tenants. */

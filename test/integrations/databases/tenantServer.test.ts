@@ -438,6 +438,25 @@ describe('a database that is too large', () => {
   });
 });
 
+test('a tenant who locks tables does not keep the databases from being measured', async () => {
+  if (!isMariaDb) return;
+  const database = await make();
+  const [holder, locker, onlooker] = [await connect(database), await connect(database), await connect(database)];
+  const names = Array.from({ length: 8 }, (_, n) => `t${n}`);
+  for (const name of [...names, 'cut_off', 'zz']) await holder.query(`CREATE TABLE ${name} (id INT) ENGINE = InnoDB`);
+  // A table without its file looks like one that the server has not opened yet.
+  await holder.query('ALTER TABLE cut_off DISCARD TABLESPACE');
+  await holder.query('BEGIN');
+  await holder.query('SELECT * FROM zz');
+  // The tables are locked in the order of their names, and the last lock has to wait.
+  const renamed = locker.query(`RENAME TABLE ${names.map((name) => `${name} TO u${name}`).join()}, zz TO zzz`);
+  await onlooker.query('SET lock_wait_timeout = 1');
+  await waitFor('the locks', async () => (await refusal(onlooker, 'SELECT * FROM t0')) !== undefined);
+  expect((await server.sizes(database.name)).get(database.name)?.tables).toBeGreaterThanOrEqual(9);
+  await holder.query('COMMIT');
+  await renamed;
+});
+
 test('definitions count towards the size of a database, and with too many of them it refuses new triggers', async () => {
   const database = await make();
   const connection = await connect(database);
