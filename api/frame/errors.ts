@@ -38,6 +38,8 @@ export function presentFailure(failure: Failure, req: Pick<Request, 'path' | 'id
 export function errorHandler(areas: readonly Pick<Area, 'errors'>[] = []): ErrorRequestHandler {
   const others = areas.flatMap(({ errors = {} }) => Object.entries(errors));
   return (error: unknown, req, res, _next) => {
+    // The client has gone, and the work for it was aborted. Nobody waits for an answer.
+    if (res.closed && (error as Partial<Error> | null)?.name === 'AbortError') return;
     const failure = describeFailure(error, { bodyTypes: req.operation?.bodyTypes, body: req.body });
     res.locals.failureCode = failure.code;
     // Only our own faults are logged as errors. The access log shows a client's mistakes by their status.

@@ -1,9 +1,12 @@
+import { once } from 'node:events';
+import type http from 'node:http';
 import net from 'node:net';
 import { Writable } from 'node:stream';
 import express from 'express';
 import { pino } from 'pino';
 import request from 'supertest';
 import { errorHandler } from '../../../api/frame/errors.ts';
+import { goneOf } from '../../../api/frame/goneOf.ts';
 import { DomainError } from '../../../base/errors.ts';
 import { openDatabase } from '../../../models/database/database.ts';
 import { createIdentity, openEnvelope } from '../../../models/identity/index.ts';
@@ -281,4 +284,27 @@ test('an unknown host that a user asks for is a warning without a stack, and a f
     ['warn', { requestId: 'one', reason: 'Its name is not known.' }],
     ['error', { requestId: 'one', err: expect.anything() }],
   ]);
+});
+
+test('Work that ends because its client has gone is no fault of the server', async () => {
+  const logged: object[] = [];
+  const handled = Promise.withResolvers<void>();
+  const app = express();
+  app.get('/', async (req, res) => {
+    Object.assign(req, { id: 'one', log: { error: (about: object) => logged.push(about) } });
+    const gone = goneOf(res);
+    await new Promise((_resolve, reject) => gone.addEventListener('abort', () => reject(gone.reason)));
+  });
+  app.use(errorHandler());
+  const server = app.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as net.AddressInfo;
+  const client = net.connect(port, '127.0.0.1', () => client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
+  server.once('request', (_req, res: http.ServerResponse) => {
+    res.once('close', () => setImmediate(handled.resolve));
+    setImmediate(() => client.destroy());
+  });
+  await handled.promise;
+  server.close();
+  expect(logged).toEqual([]);
 });
