@@ -5,7 +5,7 @@ import path from 'node:path';
 
 /*
  * `npm run new-area reminders`: writes a small working area (a contract, routes, a table, a workflow with its sweep, a
- * test and a page) and adds one line to each layer's list of areas. The templates are in scripts/newArea/, where the
+ * test, a scenario for the replay, and a page) and adds one line to each layer's list of areas. The templates are in scripts/newArea/, where the
  * area is called "widgets".
  */
 const root = path.resolve(import.meta.dirname, '..');
@@ -38,6 +38,7 @@ const lines: Record<string, string> = {
   'activities/areas.ts': "export { widgets } from './widgets/index.ts';",
   'workflows/index.ts': "export { widget } from './widgets/widget.ts';",
   'temporal/launchers/areas.ts': "export { createWidgetLauncher as widgets } from './widgets.ts';",
+  'test/replay/scenarios/areas.ts': "export { widgetScenarios as widgets } from './widgets.ts';",
 };
 
 const written = Object.keys(lines);
@@ -61,4 +62,5 @@ for (const file of readdirSync(templates, { recursive: true, encoding: 'utf8' })
 execFileSync('npx', ['--no-install', 'biome', 'check', '--write', ...written], { cwd: root, stdio: 'ignore' });
 console.log(`${written.join('\n')}
 
-Next: "npm run contract" for the types, "npm test test/api/${name}", and a look at docs/${name}.md.`);
+Next, run "npm run contract" for the types, and "npm test -- test/api/${name}". Once the workflow is as you want it, run
+"npm run record-histories": until then the test in test/replay fails. Say in docs/${name}.md what ${name} are for.`);

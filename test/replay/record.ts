@@ -1,7 +1,7 @@
 import { buildProduct } from '../builders/product.ts';
 import { startTestStack, stopTestStack } from '../support/testStack.ts';
 import { isSaved, saveHistory } from './histories.ts';
-import { scenarios } from './scenarios/index.ts';
+import { scenarios } from './scenarios/scenario.ts';
 
 /**
  * `npm run record-histories`: runs the scenarios that have no saved history, and saves theirs. A saved history is never
@@ -9,6 +9,7 @@ import { scenarios } from './scenarios/index.ts';
  */
 const missing = scenarios.filter(({ name }) => !isSaved(name));
 if (missing.length > 0) await startTestStack();
+else process.stdout.write('Every scenario has a saved history.\n');
 try {
   for (const { environment, run, close, ...saved } of missing) {
     const product = await buildProduct(typeof environment === 'function' ? await environment() : (environment ?? {}));

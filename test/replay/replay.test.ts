@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type SavedHistory, savedHistories } from './histories.ts';
 import { foreignTexts } from './payloads.ts';
-import { scenarios } from './scenarios/index.ts';
+import { scenarios } from './scenarios/scenario.ts';
 
 const workflows = join(import.meta.dirname, '..', '..', 'workflows', 'index.ts');
 

@@ -12,10 +12,13 @@ const lists = [
   'api/areas.ts',
   'models/areas.ts',
   'temporal/launchers/areas.ts',
+  'test/replay/scenarios/areas.ts',
   'workflows/index.ts',
 ];
+/** A name that no real area takes, so that the test also passes in a tree with an area that somebody has generated. */
+const area = 'umbrellas';
 
-test('`npm run new-area` writes an area that works, with one line in each of five lists', () => {
+test('`npm run new-area` writes an area that works, with one line in each list of areas', () => {
   const copy = mkdtempSync(join(tmpdir(), 'atrium-new-area-'));
   try {
     const files = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
@@ -25,16 +28,18 @@ test('`npm run new-area` writes an area that works, with one line in each of fiv
     symlinkSync(join(process.cwd(), 'node_modules'), join(copy, 'node_modules'));
     const run = (command: string, args: string[]) =>
       spawnSync(command, args, { cwd: copy, encoding: 'utf8', env: plainEnvironment({}) });
-    expect(run(process.execPath, ['scripts/newArea.ts', 'reminders'])).toMatchObject({ status: 0, stderr: '' });
+    expect(run(process.execPath, ['scripts/newArea.ts', area])).toMatchObject({ status: 0, stderr: '' });
     for (const file of lists) {
       const [before, after] = [file, join(copy, file)].map((path) => readFileSync(path, 'utf8').split('\n'));
       expect(after?.filter((line) => !before?.includes(line))).toHaveLength(1);
       expect(before?.filter((line) => !after?.includes(line))).toEqual([]);
     }
     expect(run(process.execPath, ['scripts/checkImports.ts'])).toMatchObject({ status: 0 });
-    const tests = run('npm', ['test', '--', '--ci', '--forceExit', 'test/api/reminders', 'test/models/purge.test.ts']);
-    expect(tests.stderr + tests.stdout).toContain('Test Suites: 2 passed, 2 total');
-    expect(run(process.execPath, ['scripts/newArea.ts', 'reminders']).stderr).toContain('There is an area reminders');
+    expect(run(process.execPath, ['test/replay/record.ts']).stdout).toBe('Saved umbrella/done.\n');
+    const patterns = [`test/api/${area}`, 'test/models/purge.test.ts', 'test/replay'];
+    const tests = run('npm', ['test', '--', '--ci', '--forceExit', ...patterns]);
+    expect(tests.stderr + tests.stdout).toContain('Test Suites: 3 passed, 3 total');
+    expect(run(process.execPath, ['scripts/newArea.ts', area]).stderr).toContain(`There is an area ${area}`);
   } finally {
     rmSync(copy, { recursive: true });
   }

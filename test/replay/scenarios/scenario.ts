@@ -1,6 +1,7 @@
 import type { Environment } from '../../../config/index.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import type { TestProduct } from '../../builders/product.ts';
+import * as areas from './areas.ts';
 
 /** One path through a workflow. It uses the public API, and its history is saved. */
 export interface Scenario {
@@ -18,3 +19,6 @@ export interface Scenario {
   /** Ends what is still running after its Atrium has closed. */
   close?(): Promise<void>;
 }
+
+/** Every scenario whose history is saved. */
+export const scenarios = Object.values<Scenario[]>(areas).flat();
