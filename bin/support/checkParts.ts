@@ -53,7 +53,9 @@ export async function checkDatabase(config: Config) {
   }
   await assertKnownSchema(database);
   const pending = await pendingMigrations(database);
-  if (pending.length > 0) return wrong(`${version}; run "${commandLine} migrate": ${pending.length} migrations wait`);
+  if (pending.length > 0) {
+    return wrong(`${version}; run "${commandLine} migrate": the database lacks ${pending.join(', ')}`);
+  }
   const unguarded = await unguardedChanges(database);
   if (unguarded.length > 0)
     return wrong(`${version}; the ledger is not kept from ${unguarded.join(', ')}: ${triggerAdvice}`);

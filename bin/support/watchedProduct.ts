@@ -31,6 +31,7 @@ export async function startWatchedProduct(options: Options): Promise<Product> {
   const stopped = stopRequested(AbortSignal.any([signal, stopping.signal])).then(() => 'stopped' as const);
   const firstReady = Promise.withResolvers<string | undefined>();
   const sources = await watchSources(root, report);
+  report('Watching the code: when it changes, the API and the worker restart.');
   let isFirst = true;
 
   function start(): ChildProcess {

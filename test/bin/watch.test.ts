@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { startWatchedProduct } from '../../bin/support/watchedProduct.ts';
 import { codeFolders } from '../../bin/support/watchSources.ts';
 import { rules } from '../../scripts/imports/rules.ts';
-import { runAtrium, startAtrium } from '../support/atrium.ts';
+import { plainEnvironment, runAtrium, startAtrium } from '../support/atrium.ts';
 import { createTestEnvironment } from '../support/environment.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -61,6 +61,22 @@ test('every replacement of a file restarts the product, also in a new folder and
   write('export const version = 7;');
   await printed('run again: http://version.7');
   await product.stop();
+});
+
+test('code with a migration that has not run says so', async () => {
+  const { environment, database, close } = await createTestEnvironment();
+  await database.pool.query("DELETE FROM schema_migrations WHERE name = '0000-drive'");
+  const lines: string[] = [];
+  const product = await startWatchedProduct({
+    root: process.cwd(),
+    environment: plainEnvironment({ ...environment, ATRIUM_PORT: '0' }),
+    logFile: join(temporaryFolder(), 'log'),
+    report: (line) => lines.push(line),
+    signal: new AbortController().signal,
+  });
+  await waitFor('the warning', () => lines.some((line) => line.endsWith('It lacks 0000-drive.')));
+  await product.stop();
+  await close();
 });
 
 test('`up --watch` writes the log to its file, and only lines for a person to the terminal', async () => {
