@@ -41,12 +41,12 @@ describe.each(usable.slice(0, 1))('$name: the guide', () => {
   beforeAll(async () => {
     const port = String(await choosePort());
     const [serve = '', begin = '', ...rest] = blocksOf('A git server of your own');
-    use = rest.join('').replaceAll('8443', port);
-    const commands = serve.replaceAll('8443', port).replace(/node server\.mjs &\ncd -\n$/, 'exec node server.mjs');
-    own = start('bash', ['-euc', commands], { env: { PATH, HOME: home } });
+    use = `export GIT_PORT=${port}\n${rest.join('')}`;
+    const commands = serve.replace(/node server\.mjs &\ncd -\n$/, 'exec node server.mjs');
+    own = start('bash', ['-euc', commands], { env: { PATH, HOME: home, GIT_PORT: port } });
     [other] = await Promise.all([localGitServer(), own.printed(/Ready/)]);
     const said = begin
-      .replaceAll('8443', port)
+      .replace(/\$\{GIT_PORT:-\d+\}/, port)
       .replace('$HOME', home)
       .matchAll(/(ATRIUM_\w+)=(\S+)/g);
     const settings = Object.fromEntries([...said].map(([, name = '', value = '']) => [name, value]));
