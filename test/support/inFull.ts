@@ -1,7 +1,6 @@
 /**
- * `it` and `test` for tests that `npm test` leaves out while their area is unchanged, since other tests cover the
- * same in less time. `npm run test:long` and `npm test -- FILE` run them, and so
- * `runs` says.
+ * `it` and `test` for tests that `npm test` leaves out while their area is unchanged, since other tests cover the same
+ * in less time. `npm run test:long` and `npm test -- test/FILE` run them. `runs` is true when they run.
  */
 export function inFull(area: string) {
   // Set by `jest.config.mjs`.
