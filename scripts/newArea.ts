@@ -38,7 +38,6 @@ const lines: Record<string, string> = {
   'activities/areas.ts': "export { widgets } from './widgets/index.ts';",
   'workflows/index.ts': "export { widget } from './widgets/widget.ts';",
   'temporal/launchers/areas.ts': "export { createWidgetLauncher as widgets } from './widgets.ts';",
-  'test/replay/scenarios/areas.ts': "export { widgetScenarios as widgets } from './widgets.ts';",
 };
 
 const written = Object.keys(lines);

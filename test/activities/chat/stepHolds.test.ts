@@ -133,11 +133,11 @@ test('After a silence of the database, a hold that ran out counts until its hold
   const graces: number[] = [];
   const silent = {
     pool: {
-      async query(_sql: string, [[turnId], graceMs]: [string[], number]) {
+      async query(_statement: object, [[turnId], graceMs]: [string[], number]) {
         graces.push(graceMs);
         const isFirst = graces.length === 1;
         if (graces.length === 2) await delay(holdMs / 2);
-        return [isFirst || graceMs > 0 ? [{ turnId }] : []];
+        return [isFirst || graceMs > 0 ? [[turnId]] : [], [{ name: 'turn_id' }]];
       },
     },
   };

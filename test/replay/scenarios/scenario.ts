@@ -1,7 +1,7 @@
+import { readdirSync } from 'node:fs';
 import type { Environment } from '../../../config/index.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import type { TestProduct } from '../../builders/product.ts';
-import * as areas from './areas.ts';
 
 /** One path through a workflow. It uses the public API, and its history is saved. */
 export interface Scenario {
@@ -20,5 +20,13 @@ export interface Scenario {
   close?(): Promise<void>;
 }
 
-/** Every scenario whose history is saved. */
-export const scenarios = Object.values<Scenario[]>(areas).flat();
+/** Every scenario whose history is saved: those that the files of this folder export. */
+export const scenarios = await allScenarios();
+
+async function allScenarios(): Promise<Scenario[]> {
+  const files = readdirSync(import.meta.dirname).filter((file) => file.endsWith('.ts') && file !== 'scenario.ts');
+  const modules: object[] = await Promise.all(files.map((file) => import(`./${file}`)));
+  return modules
+    .flatMap((exported) => Object.entries(exported))
+    .flatMap(([name, value]) => (name.endsWith('Scenarios') ? (value as Scenario[]) : []));
+}
