@@ -203,6 +203,7 @@ describe('The end of a desktop session', () => {
     await computer.exec('pkill -9 Xtigervnc');
     expect(await ended(computer, session)).toMatchObject({ code: 'X_SERVER_ENDED' });
     await waitFor('the other programs to end', async () => (await countOf(computer, 'openbox')) === 0 || undefined);
+    await waitFor('the display to be free', async () => (await get(computer, session)).status === 'ended');
     // The display is free for another session, which gets a window manager too.
     expect((await computer.exec('test -S /tmp/.X11-unix/X10')).exitCode).toBe(0);
     expect((await start(computer)).display).toBe(':10');
