@@ -1,4 +1,5 @@
 import { createConnection, type RowDataPacket } from 'mysql2';
+import { closeConnection } from './connection.ts';
 import { RowTooLarge, TenantServerError } from './errors.ts';
 import { boundRows } from './rowBound.ts';
 
@@ -75,7 +76,7 @@ export async function withAccountConnection<T>(
     });
   } finally {
     signal.removeEventListener('abort', abort);
-    core.destroy(); // not `end()`, which would wait for an answer
+    closeConnection(core);
   }
 }
 

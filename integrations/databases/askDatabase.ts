@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { createConnection, type FieldPacket } from 'mysql2';
 import { DomainError } from '../../base/errors.ts';
 import type { AccountDetails } from './accountConnection.ts';
+import { closeConnection } from './connection.ts';
 import { boundRows, largestRowBytes } from './rowBound.ts';
 
 const connectTimeoutMs = 10_000;
@@ -60,7 +61,7 @@ export async function askDatabase(details: AccountDetails, sql: string, options:
     return await Promise.race([answerTo(core, sql, options), ended.promise]);
   } finally {
     signal.removeEventListener('abort', leave);
-    core.destroy(); // ends a transfer that is still under way
+    closeConnection(core); // also ends a transfer that is still under way
   }
 }
 

@@ -84,7 +84,15 @@ export async function withTenantConnection<T>(
       rows: async <Row>(sql: string, values?: unknown[]) => (await query(sql, values)) as unknown as Row[],
     });
   } finally {
-    // Not `end()`, which would wait for an answer.
-    connection.destroy();
+    closeConnection(connection);
   }
+}
+
+/**
+ * Closes a connection without waiting for an answer. If it is idle, it tells the server first, which otherwise logs a
+ * warning about an aborted connection.
+ */
+export function closeConnection(connection: { end(): unknown; destroy(): void }): void {
+  connection.end();
+  connection.destroy();
 }

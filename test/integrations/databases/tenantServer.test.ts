@@ -509,6 +509,18 @@ test('runFor ends a statement at its time limit or an abort, and the connection 
   expect(found).toEqual([false, false, true, [{ one: 1 }]]);
 });
 
+test('a connection is closed in order, which the server does not log as aborted', async () => {
+  const proxy = await startTcpProxy(() => address.url);
+  const url = Object.assign(new URL(address.url), { host: new URL(proxy.url).host }).href;
+  const hasQuit = proxy.loseAnswerTo('SELECT 42', '\u0001\0\0\0\u0001');
+  try {
+    await withTenantConnection({ url, adminPort: undefined }, (connection) => connection.rows('SELECT 42'));
+    await waitFor('COM_QUIT', hasQuit);
+  } finally {
+    await proxy.stop();
+  }
+});
+
 test('an account whose connections were cut can reconnect at once', async () => {
   const database = await make();
   const connection = await connect(database);
