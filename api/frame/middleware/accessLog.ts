@@ -18,7 +18,7 @@ export function accessLog(logger: Logger): RequestHandler {
   const message = (req: IncomingMessage, res: ServerResponse) =>
     `${req.method} ${(req as Request).operation?.path ?? '?'} ${res.statusCode}`;
   const line = (req: IncomingMessage, res: ServerResponse, { durationMs }: { durationMs?: number }) => ({
-    request: describe(req as Request),
+    request: describe(req as Request, res),
     status: res.statusCode,
     // The error code that the caller was given.
     code: (res as Response).locals?.failureCode as string | undefined,
@@ -50,16 +50,19 @@ export function accessLog(logger: Logger): RequestHandler {
   };
 }
 
-function describe(req: Request): Record<string, unknown> {
+function describe(req: Request, res: ServerResponse): Record<string, unknown> {
   const ids = loggedParams.flatMap((name) => {
     const value = req.pathParams?.[name];
     return value === undefined ? [] : [[name, value] as const];
   });
+  // A request that begins a turn has the turn's id only in its answer.
+  const turnId = res.getHeader('x-turn-id');
   return {
     method: req.method,
     path: req.operation?.path ?? '?',
     operationId: req.operation?.id,
     ...Object.fromEntries(ids),
+    ...(turnId !== undefined && { turnId }),
     userId: req.caller?.userId,
     address: addresses.get(req),
   };

@@ -1,7 +1,11 @@
 import { Writable } from 'node:stream';
+import express from 'express';
 import { pino } from 'pino';
 import request from 'supertest';
+import { accessLog } from '../../../api/frame/middleware/accessLog.ts';
+import { requestId } from '../../../api/frame/middleware/requestId.ts';
 import { allowedOrigins } from '../../../api/frame/origins.ts';
+import { openEventStream } from '../../../api/frame/sse.ts';
 import { loadConfig } from '../../../config/index.ts';
 import { buildApi, type TestApi } from '../../builders/api.ts';
 import { buildUser } from '../../builders/identity.ts';
@@ -36,6 +40,17 @@ test('The log names the operation and the user, and has no credential and no que
     status: 404,
     durationMs: expect.any(Number),
   });
+});
+
+test('The log line of a request that streams a turn has the id of the turn', async () => {
+  const app = express().use(requestId(), accessLog(pino(sink)));
+  app.post('/stream', (_req, res) => {
+    res.set('x-frame-options', 'DENY');
+    openEventStream(res, { turnId: 'trn_1', threadId: 'thr_1' });
+    res.end();
+  });
+  await request(app).post('/stream').send();
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ request: { turnId: 'trn_1' } }]);
 });
 
 test('Every answer forbids scripts, frames and caching, and none names the framework', async () => {
