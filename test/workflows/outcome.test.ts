@@ -30,6 +30,13 @@ async function found(query: string): Promise<string[]> {
   return ids;
 }
 
+/** What the page of a turn's workflow says in the Temporal UI. */
+async function detailsOf(turnId: string): Promise<unknown> {
+  const workflow = temporal.client.workflow.getHandle(turnWorkflowId(turnId));
+  const { currentDetails } = await workflow.query<{ currentDetails: string }>('__temporal_workflow_metadata');
+  return currentDetails;
+}
+
 test('A failed turn is found by its outcome, and an answered turn has no outcome', async () => {
   const failed = await user.ask({ content: fake({ status: 400 }), modelId: 'fake-1' });
   await user.ended(failed.turnId);
@@ -42,6 +49,8 @@ test('A failed turn is found by its outcome, and an answered turn has no outcome
   expect(failures).toEqual([turnWorkflowId(failed.turnId)]);
   const { searchAttributes } = await temporal.client.workflow.getHandle(turnWorkflowId(answered.turnId)).describe();
   expect(searchAttributes).not.toHaveProperty('Outcome');
+  expect(await detailsOf(answered.turnId)).toBe('Turn: completed');
+  expect(await detailsOf(failed.turnId)).toMatch(/^Turn: failed/);
 });
 
 test('A failed app run is found by its outcome and its user', async () => {

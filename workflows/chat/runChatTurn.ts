@@ -99,7 +99,8 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
       const after = known === undefined ? await endTurn({ turnId, end }) : known;
       if (after) await afterTurn(turnId, after);
     });
-    if (end.status !== 'completed') tellBadEnd('Turn', end);
+    if (end.status === 'completed') setCurrentDetails('Turn: completed');
+    else tellBadEnd('Turn', end);
   }
   return outcome.kind;
 }
