@@ -6,7 +6,8 @@ import { besideYardstick } from './support/yardstick.ts';
 /**
  * Measures what one short turn costs: `npx node bench/turnCost.ts`. Turns have five tokens, 16 run at once, each in its
  * own thread. Prints the CPU time of each of Atrium's programs, also in yardsticks: a fixed piece of work timed beside
- * it. The other reference is the same answers read from the provider by the same client.
+ * it. The other reference is the same answers read from the provider by the same client. Each round ends with a
+ * line. `BENCH_TURNS` is the number of turns in a round (800 by default), and `BENCH_ROUNDS` the number of rounds (3).
  */
 const model = 'flat-5';
 const atOnce = 16;

@@ -5,9 +5,10 @@ import { type AtriumClient, createAtriumClient } from '../client/src/index.ts';
 import { loadLaunchConfig } from '../config/launch.ts';
 
 /**
- * Makes a space with an example of everything in the Atrium that runs with this data directory: `npm run seed`.
- * ATRIUM_URL and ATRIUM_TOKEN name another one and its user. Uses only the public API, so a failing seed is a defect of
- * the API or of this file. Prints the id of the space.
+ * Makes a space with examples of most things in the Atrium that runs with this data directory: `npm run seed`. Leaves
+ * out repositories, which need the network, and webhook endpoints, desktops and browsers. ATRIUM_URL and ATRIUM_TOKEN
+ * name another Atrium and its user. Uses only the public API, so a failing seed is a defect of the API or of this file.
+ * Prints the id of the space.
  */
 
 const manifest = `name: Greeter
@@ -21,7 +22,7 @@ const { baseUrl, token } = await findAtrium().catch(giveUp);
 const atrium = createAtriumClient({ baseUrl, token });
 const { id: spaceId } = await made(atrium.POST('/api/spaces', { body: { name: 'Example' } })).catch(giveUp);
 const path = { spaceId };
-for (const [what, make] of Object.entries(everything(atrium))) {
+for (const [what, make] of Object.entries(examples(atrium))) {
   try {
     await make();
     console.log(`made ${what}`);
@@ -33,7 +34,7 @@ for (const [what, make] of Object.entries(everything(atrium))) {
 }
 console.log(`Space ${spaceId} at ${baseUrl}.`);
 
-function everything(client: AtriumClient) {
+function examples(client: AtriumClient) {
   return {
     async credits() {
       await made(client.POST('/api/billing/{spaceId}/setup', { params: { path }, body: { initialCredits: 100 } }));

@@ -7,7 +7,7 @@ import { tenantServer } from '../support/runServer.ts';
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
-test.each(usable.slice(0, 1))('`npm run seed` fills a space with objects of every kind, on $name', async () => {
+test.each(usable.slice(0, 1))('`npm run seed` fills a space with its examples, on $name', async () => {
   const product = await buildHostingProduct(await tenantServer());
   try {
     const { token } = await product.user();
