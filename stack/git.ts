@@ -65,14 +65,14 @@ export function judgeGit(
     return { state: 'wrong', detail: `${detail}; it must be ${oldest.join('.')} or newer` };
   const newest = mended.at(-1) ?? [];
   const branch = mended.find(([major, minor]) => major === numbers[0] && minor === numbers[1]);
-  const isMended = { state: 'ok', detail: `${detail}; CVE-2025-48384 is mended in it` } as const;
+  const isMended = { state: 'ok', detail: `${detail}; this version fixes CVE-2025-48384` } as const;
   if (branch === undefined ? compare(numbers, newest) >= 0 : compare(numbers, branch) >= 0) return isMended;
   const known = mendedPackages[version];
   if (revision !== undefined && known !== undefined && isAtLeast(revision, known)) return isMended;
-  const advice = 'whether CVE-2025-48384 is mended in it cannot be seen: update the package';
+  const advice = 'Atrium cannot tell whether this version fixes CVE-2025-48384: update the package';
   return {
     state: 'off',
-    detail: `${detail}; ${known === undefined ? advice : `CVE-2025-48384 is mended in ${known}: update it`}`,
+    detail: `${detail}; ${known === undefined ? advice : `update it to ${known}, which fixes CVE-2025-48384`}`,
   };
 }
 

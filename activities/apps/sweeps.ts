@@ -15,7 +15,7 @@ export function createAppSweeps(deps: SweepDeps) {
     /** Runs that have not ended. A waiting run is told when its turn comes, and looks by itself in between. */
     sweepRuns: sweepActors(deps, { rows: activeRuns, tell: workflows.startRun, running: workflows.runningRuns }),
 
-    /** Looks at changed apps that were not looked at since: the change is taken into use, or waits for approval. */
+    /** Reads apps that have changed since Atrium last read them. A change takes effect, or waits for approval. */
     sweepChangedApps: (): Promise<SweepReport> =>
       sweepEach<UnseenChange>({
         logger,

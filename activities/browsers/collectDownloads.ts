@@ -10,7 +10,7 @@ import type { BrowserDeps } from './index.ts';
 
 /**
  * Moves a session's downloads from the computer into the drive, each file once. A file that the drive refuses stays on
- * the computer, and the session says why. Throws errors that pass, so that the activity is tried again.
+ * the computer, and the session says why. Throws temporary errors, so that Temporal retries the activity.
  */
 export async function collectDownloads(deps: BrowserDeps, session: BrowserSession, signal: AbortSignal): Promise<void> {
   const { config, database, liveComputers, logger } = deps;

@@ -70,8 +70,8 @@ export async function checkSweeps(config: Config) {
   const { intervalSeconds, budgetMs } = config.sweeper;
   const mostSeconds = lateRounds * (intervalSeconds + budgetMs / 1_000);
   const late = ages.filter(([, age]) => age > mostSeconds);
-  if (late.length === ages.length) return off('no worker has swept of late');
-  if (late.length === 0) return ok(`all ${ages.length} came through of late`);
+  if (late.length === ages.length) return off('no worker has run a sweep recently');
+  if (late.length === 0) return ok(`all ${ages.length} have finished recently`);
   const told = late.map(([name, age]) => `${name} (${Math.round(age / 60)} min)`).join(', ');
   return wrong(`behind: ${told}. The log of the workers says whether they fail; a backlog goes on round by round.`);
 }

@@ -196,9 +196,9 @@ export async function within(answerMs: number, look: Look['look'], usualMs = ans
 function checkNames({ environment }: LaunchConfig, isRunning: boolean): CheckResult {
   const unknown = unknownSettings(environment);
   // Provider keys and the like are in no file. Only the environment of the running Atrium has them.
-  const unseen = isRunning ? '; those that only the running Atrium was started with are not seen from here' : '';
+  const unseen = isRunning ? '; the running Atrium may have been started with others, which are not checked' : '';
   const set = Object.keys(environment).filter((name) => settingNames.includes(name)).length;
-  if (unknown.length === 0) return ok(`${set} are set here${unseen}`);
+  if (unknown.length === 0) return ok(`all known, ${set} set here${unseen}`);
   return wrong(`there is no ${unknown.join(', ')}; docs/configuration.md has them all`);
 }
 

@@ -16,7 +16,9 @@ export function describeQuiet(since: Date): string {
 export async function checkQuiet(config: Pick<Config, 'database'>) {
   await using database = openDatabase(config);
   const { quietSince } = await installationOf(database).catch(whereNotMigrated);
-  return quietSince === null ? ok('no: it was not restored, or was resumed') : off(describeQuiet(quietSince));
+  return quietSince === null
+    ? ok('no: it is not a restored copy, or it has been resumed')
+    : off(describeQuiet(quietSince));
 }
 
 const noSuchTable = 1146;

@@ -39,10 +39,9 @@ export function createChatLauncher({ config: { chat, temporal }, headStart, kit 
   }
 
   return {
-    /** How long this process holds a new turn's first step for its head start. Undefined if it would not begin one. */
     startTurn: start,
 
-    /** Set when this process starts the turn's first model call before its workflow runs. */
+    /** How long this process holds a new turn's first step for its head start. Undefined if it would not begin one. */
     headStartHoldMs: () => headStart?.holdMs(),
 
     /** Starts the workflow of a turn that this caller has just created, under its space's settings. */

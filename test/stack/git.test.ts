@@ -15,10 +15,10 @@ test('a vulnerable git is told from a patched one, also by the package revision 
 test('the description of a git names the CVE and whether it is fixed', () => {
   const said = (version: string, revision?: string) =>
     judgeGit(version, revision, version, (a, b) => a.localeCompare(b, 'en', { numeric: true }) >= 0).detail;
-  expect(said('2.50.1')).toBe('2.50.1; CVE-2025-48384 is mended in it');
-  expect(said('2.39.5', '1:2.39.5-0+deb12u3')).toBe('2.39.5; CVE-2025-48384 is mended in it');
-  expect(said('2.39.5', '1:2.39.5-0+deb12u2')).toMatch(/CVE-2025-48384 is mended in .*deb12u3: update it$/);
-  expect(said('2.50.0')).toMatch(/whether CVE-2025-48384 is mended in it cannot be seen/);
+  expect(said('2.50.1')).toBe('2.50.1; this version fixes CVE-2025-48384');
+  expect(said('2.39.5', '1:2.39.5-0+deb12u3')).toBe('2.39.5; this version fixes CVE-2025-48384');
+  expect(said('2.39.5', '1:2.39.5-0+deb12u2')).toMatch(/update it to .*deb12u3, which fixes CVE-2025-48384$/);
+  expect(said('2.50.0')).toMatch(/cannot tell whether this version fixes CVE-2025-48384/);
 });
 
 test('a git that is too old is rejected', () => {

@@ -13,7 +13,7 @@ import type { FileAllowance } from './userContent.ts';
  * provider's cache would never match.
  */
 const leftOutAtOnce = 3;
-/** The fewest pictures that are shown; up to two more are shown. Earlier pictures of a screen are mostly of no use. */
+/** A prompt shows at least this many of the latest pictures, and at most two more. Earlier ones are rarely useful. */
 const leastShown = 2;
 /** The share of a prompt that pictures may take. */
 const share = 0.25;

@@ -17,7 +17,7 @@ const commitSilenceMs = 5_000;
  * fsync.
  *
  * A batch is one statement. It locks the fences `(writer_epoch, terminal)` of its turns and inserts the segments whose
- * fences match. It does not write the turns' rows, so a token costs the database's logs no more than itself. If a
+ * fences match. It does not write the turns' rows, so the database's logs grow only by the segments. If a
  * turn's row is locked or its fence has moved, its segment leaves the batch and is committed alone, beside the loop: no
  * turn waits for the lock of another, or fails with it.
  */
