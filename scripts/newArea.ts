@@ -5,8 +5,8 @@ import path from 'node:path';
 
 /*
  * `npm run new-area reminders`: writes a small working area (a contract, routes, a table, a workflow with its sweep, a
- * test, a scenario for the replay, and a page) and adds one line to each layer's list of areas. The templates are in scripts/newArea/, where the
- * area is called "widgets".
+ * test, a scenario for the replay, and a page) and adds one line to each layer's list of areas. The templates are in
+ * scripts/newArea/, where the area is called "widgets".
  */
 const root = path.resolve(import.meta.dirname, '..');
 const templates = path.join(import.meta.dirname, 'newArea');

@@ -14,7 +14,8 @@ const modes = {
 
 /**
  * The beginning of every prompt. Between turns only the day and the mode change it, so that providers' caches hit. A
- * client of OpenAI's API brings its own instructions. Whatever concerns a single message is sent with that message instead.
+ * client of OpenAI's API brings its own instructions. Whatever concerns a single message is sent with that message
+ * instead.
  */
 export function systemPrompt(
   turn: Pick<Turn, 'mode' | 'createdAt'>,
