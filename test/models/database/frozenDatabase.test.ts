@@ -26,7 +26,7 @@ beforeEach(() => {
   const url = new URL(environment.config.database.url);
   url.port = new URL(wire.url).port;
   url.hostname = '127.0.0.1';
-  database = openDatabase({ database: { url: url.href, poolSize: 4, silenceMs: 4_000 } });
+  database = openDatabase({ database: { url: url.href, poolSize: 4, silenceMs: 8_000 } });
 });
 afterEach(async () => {
   wire.thaw();
