@@ -18,7 +18,7 @@ import { openEgress, start } from './life/start.ts';
 import { destroy, removeStrays, setRight } from './life/sweep.ts';
 import { endUnasked, watch } from './life/watch.ts';
 import { setUpMachine } from './machine/setUp.ts';
-import { type ComputerRecord, listRecords, readRecord } from './records.ts';
+import { type ComputerRecord, listComputerIds, listRecords, readRecord } from './records.ts';
 
 const usualDeadlines: HostDeadlines = {
   startMs: 20_000,
@@ -191,8 +191,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
 /** Ends everything that uses the homes, whose programs fail already, and mounts the homes anew. */
 async function mendHomes(context: HostContext, lanes: Lanes, sandboxes: FileSandboxes[], fault: string): Promise<void> {
   const release = async () => {
-    const records = listRecords(context.layout);
-    const ends = records.map(({ computerId }) =>
+    const ends = listComputerIds(context.layout).map((computerId) =>
       lanes.in(computerId, () => endUnasked(context, computerId, { reason: fault, code: 'HOST_FAILED' })),
     );
     await Promise.all([...ends, ...sandboxes.map((each) => each.closeAll())]);
@@ -209,7 +208,7 @@ async function mendHomes(context: HostContext, lanes: Lanes, sandboxes: FileSand
 async function sweep(context: HostContext, lanes: Lanes, sandboxes: FileSandboxes[]): Promise<string[]> {
   const isInUse = (name: string) => lanes.isBusy(name) || sandboxes.some((each) => each.has(name));
   const done: string[] = [];
-  for (const { computerId } of listRecords(context.layout)) {
+  for (const computerId of listComputerIds(context.layout)) {
     if (isInUse(computerId)) continue; // another task works on it
     const look = async () => {
       const record = readRecord(context.layout, computerId);

@@ -44,9 +44,13 @@ export function writeRecord(layout: HostLayout, record: ComputerRecord): void {
   writeDurablySync(file, JSON.stringify(record));
 }
 
+/** The ids of the computers with a folder. One without a record has not been made yet, or is being removed. */
+export function listComputerIds(layout: HostLayout): string[] {
+  return (ifThere(() => readdirSync(layout.dir)) ?? []).filter(isComputerId);
+}
+
 export function listRecords(layout: HostLayout): ComputerRecord[] {
-  const names = (ifThere(() => readdirSync(layout.dir)) ?? []).filter(isComputerId);
-  return names.flatMap((name) => readRecord(layout, name) ?? []);
+  return listComputerIds(layout).flatMap((computerId) => readRecord(layout, computerId) ?? []);
 }
 
 export function removeComputerDir(layout: HostLayout, computerId: string): void {

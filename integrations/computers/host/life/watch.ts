@@ -9,7 +9,7 @@ import { within } from '../hostErrors.ts';
 import type { Lanes } from '../lanes.ts';
 import { computerLayout } from '../layout.ts';
 import { holdsTooMuchNetlink } from '../machine/network.ts';
-import { type ComputerRun, listRecords, readRecord } from '../records.ts';
+import { type ComputerRun, listComputerIds, readRecord } from '../records.ts';
 import { end, isRunning } from './end.ts';
 
 /**
@@ -33,8 +33,8 @@ export function watch(
   };
   const look = async () => {
     lookAtDisk();
-    for (const { computerId } of listRecords(context.layout)) {
-      // Read again: the looks at the others take time.
+    for (const computerId of listComputerIds(context.layout)) {
+      // Not before: the looks at the others take time.
       const run = readRecord(context.layout, computerId)?.run;
       if (run?.phase !== 'running' || run.pausedAt !== null) answering.forget(computerId);
       if (run?.phase !== 'running') continue;
