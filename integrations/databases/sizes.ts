@@ -9,39 +9,39 @@ const [tableMs, allTablesMs] = [8 * 60_000, 30 * 60_000];
 /** Limits for opening the tables of one database, and of all in one look. Tenants can hold locks on their tables. */
 const [openMs, openAllMs] = [2_000, 5_000];
 
+type Sizes = ReadonlyMap<string, DatabaseSize>;
+
 /** The file sizes of databases. A database without tables has no files. */
 export class FileSizes {
-  /** The number of tables of each database that had no files when they had last been opened, if not zero. */
+  /** The number of tables of each database that had no files after they had last been opened, if not zero. */
   readonly #closed = new Map<string, number>();
 
-  /** The sizes of the databases whose names begin with `prefix`. */
-  async look(connection: TenantConnection, prefix: string): Promise<ReadonlyMap<string, DatabaseSize>> {
+  /**
+   * The sizes of the databases whose names begin with `prefix`. MariaDB lists the files of a table only once the table
+   * was opened since its start. So tables that have none yet are opened, once: a table that a tenant has cut off from
+   * its file stays without.
+   */
+  async look(connection: TenantConnection, prefix: string): Promise<Sizes> {
     const files = await ownFilesOf(connection, prefix);
     if (!connection.isMariaDb) return addSizes(files, await sharedFilesOf(connection, prefix));
-    return (await this.#openSome(connection, prefix, files)) ? ownFilesOf(connection, prefix) : files;
-  }
-
-  /**
-   * MariaDB lists the files of a table only once the table was opened since its start. So tables that have none yet are
-   * opened, once: a table that a tenant has cut off from its file stays without. Returns whether any were opened.
-   */
-  async #openSome(
-    connection: TenantConnection,
-    prefix: string,
-    files: ReadonlyMap<string, DatabaseSize>,
-  ): Promise<boolean> {
+    const tables = await tablesOf(connection, prefix);
+    const closedIn = (seen: Sizes, name: string) => (tables.get(name) ?? 0) - (seen.get(name)?.tables ?? 0);
+    const unopened = [...tables.keys()].filter((name) => closedIn(files, name) !== (this.#closed.get(name) ?? 0));
+    if (unopened.length === 0) return files;
     const deadlineMs = performance.now() + openAllMs;
-    let hasOpened = false;
-    for (const [name, tables] of await tablesOf(connection, prefix)) {
-      const closed = tables - (files.get(name)?.tables ?? 0);
-      if (closed === (this.#closed.get(name) ?? 0)) continue;
+    const tried: string[] = [];
+    for (const name of unopened) {
       if (performance.now() > deadlineMs) break;
-      hasOpened = true;
       await openTables(connection, name);
-      const opened = (await ownFilesOf(connection, name)).get(name)?.tables ?? 0;
-      this.#closed.set(name, tables - opened);
+      tried.push(name);
     }
-    return hasOpened;
+    const now = await ownFilesOf(connection, prefix);
+    for (const name of tried) {
+      const closed = closedIn(now, name);
+      if (closed === 0) this.#closed.delete(name);
+      else this.#closed.set(name, closed);
+    }
+    return now;
   }
 }
 
@@ -56,13 +56,13 @@ async function ownFilesOf(connection: TenantConnection, prefix: string): Promise
 }
 
 /** How many tables with files of their own each database has, by MariaDB's dictionary. */
-async function tablesOf(connection: TenantConnection, prefix: string): Promise<[string, number][]> {
+async function tablesOf(connection: TenantConnection, prefix: string): Promise<ReadonlyMap<string, number>> {
   const rows = await connection.rows<{ name: string; tables: number }>(
     `SELECT SUBSTRING_INDEX(NAME, '/', 1) AS name, COUNT(*) AS tables FROM information_schema.INNODB_SYS_TABLES
       WHERE SPACE <> 0 AND NAME LIKE ? GROUP BY 1`,
     [`${prefix}%/%`],
   );
-  return rows.map(({ name, tables }) => [name, Number(tables)]);
+  return new Map(rows.map(({ name, tables }) => [name, Number(tables)]));
 }
 
 /** Opens the tables of a database by reading their lengths. What is locked for longer stays closed. */
