@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import {
   AbortMultipartUploadCommand,
   CreateMultipartUploadCommand,
-  HeadBucketCommand,
   ListMultipartUploadsCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
@@ -111,7 +110,7 @@ export async function checkStorage({ storage }: Config) {
       : {}),
   });
   try {
-    await client.send(new HeadBucketCommand({ Bucket: bucket }));
+    // Unlike a question about the bucket, this gets an answer with a reason, for example that the clocks differ.
     const target = { Bucket: bucket, Key: `atrium-doctor-${randomUUID()}` };
     const { UploadId } = await client.send(new CreateMultipartUploadCommand(target));
     const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand({ Bucket: bucket, Prefix: target.Key }));
@@ -120,7 +119,7 @@ export async function checkStorage({ storage }: Config) {
       return wrong(`bucket ${bucket} does not list uploads in parts: abandoned ones would stay`);
     return ok(`${endpoint ?? 'AWS'}, bucket ${bucket}`);
   } catch (error) {
-    if ((error as { name?: string }).name === 'NotFound')
+    if ((error as { name?: string }).name === 'NoSuchBucket')
       return wrong(`there is no bucket ${bucket}: make it, or set ATRIUM_S3_BUCKET`);
     throw error;
   } finally {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { checkDatabaseAccess, checkStorageAccess, checkTemporalAccess } from '../../bin/support/checkAccess.ts';
+import { checkStorage } from '../../bin/support/checkParts.ts';
 import type { RunningAtrium } from '../../bin/support/running.ts';
 import { loadConfig } from '../../config/index.ts';
 import { loadLaunchConfig } from '../../config/launch.ts';
@@ -18,6 +19,12 @@ test('the database requires a password', async () => {
 
 test('the object store refuses requests without a key and pages of other origins', async () => {
   expect(await checkStorageAccess(config)).toEqual({ state: 'ok', detail: 'by signed requests only' });
+});
+
+test('a clock that differs from the object store’s is named', async () => {
+  const now = Date.now;
+  jest.spyOn(Date, 'now').mockImplementation(() => now() + 3_600_000);
+  await expect(checkStorage(config)).rejects.toMatchObject({ name: 'RequestTimeTooSkewed' });
 });
 
 test('an open object store is reported', async () => {
