@@ -8,6 +8,7 @@ import type { Screen } from '../../../integrations/computers/hostClient.ts';
 import type { LiveProcess } from '../../../integrations/computers/processes/liveProcess.ts';
 import { ProcessStore } from '../../../integrations/computers/processes/processStore.ts';
 import { temporaryFolder } from '../../support/folders.ts';
+import { waitFor } from '../../support/waitFor.ts';
 
 const exit = { state: 'exited', exitCode: 0, signal: null, killedBy: null } as const;
 const size = { cols: 80, rows: 24 };
@@ -201,8 +202,11 @@ describe('the screen of a terminal', () => {
     const { data, position } = await screens.draw('p', size, never);
     expect(data).toBe('');
     expect(position).toBe(process.info().outputBytes);
-    await say(process, 'drawn again');
-    expect(await shown((await screens.draw('p', size, never)).data)).toContain('drawn again');
+    // On a busy machine, a new thread may need longer than this limit to start.
+    await waitFor('a drawing of later output', async () => {
+      await say(process, 'drawn again');
+      return (await shown((await screens.draw('p', size, never)).data)).includes('drawn again');
+    });
     await process.end(exit);
     await other.process.end(exit);
   });
