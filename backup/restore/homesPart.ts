@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import type { Config } from '../../config/index.ts';
 import { btrfsDisks } from '../../integrations/computers/host/disks/btrfs.ts';
-import { type Disks, unfinished } from '../../integrations/computers/host/disks/disks.ts';
+import { type Disks, isDiskFull, unfinished } from '../../integrations/computers/host/disks/disks.ts';
 import { tend } from '../../integrations/computers/host/disks/tend.ts';
 import { watchedDisks } from '../../integrations/computers/host/disks/watched.ts';
 import { computerLayout, type HostLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
@@ -9,10 +9,10 @@ import { giveFolder, identify, isRoot, makeComputerDir } from '../../integration
 import { openUids, type Uids } from '../../integrations/computers/host/machine/uids.ts';
 import { readRecord, writeRecord } from '../../integrations/computers/host/records.ts';
 import { findSystemProgram } from '../../integrations/computers/system/programs.ts';
+import { TarFailed, unpack } from '../../integrations/computers/system/tar.ts';
 import type { ComputerLimits } from '../../integrations/computers/types.ts';
 import { renameHost } from '../../models/computers/hosts.ts';
 import type { Database } from '../../models/database/database.ts';
-import { TarFailed, unpack } from '../tar.ts';
 import type { Manifest } from '../vault/manifests.ts';
 import type { Vault } from '../vault/vault.ts';
 import { Source } from './source.ts';
@@ -103,7 +103,7 @@ async function loadHome(
       signal.throwIfAborted();
       // A failure to read the backup concerns all homes, not only this one.
       if (source.failure !== undefined || !(error instanceof TarFailed)) throw error;
-      if (!error.isDiskFull) {
+      if (!isDiskFull(error)) {
         gap = `a part of the home of ${computerId} (${error.message})`;
         return;
       }

@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 
 const program = fileURLToPath(new URL('./main.ts', import.meta.url));
 
-type Hear = (news: SpawnerNews) => void;
+/** A socket comes with `opened` only. */
+type Hear = (news: SpawnerNews, socket: Socket | undefined) => void;
 type Order = SpawnerOrder extends infer Each ? (Each extends SpawnerOrder ? Omit<Each, 'id'> : never) : never;
 
 /** Sends further orders about a program that the spawner was asked for. */
@@ -33,7 +35,7 @@ class Spawner {
     });
     this.#child.unref();
     this.#child.channel?.unref();
-    this.#child.on('message', (news: SpawnerNews) => this.#hear(news));
+    this.#child.on('message', (news: SpawnerNews, socket) => this.#hear(news, socket as Socket | undefined));
     let hasEnded = false;
     const end = () => {
       if (hasEnded) return;
@@ -52,7 +54,7 @@ class Spawner {
     this.#hearing.set(id, hear);
     const tell = (what: Order) => {
       if (!this.#hearing.has(id)) return;
-      if (what.do === 'run' || what.do === 'kill') {
+      if (what.do === 'run' || what.do === 'stream' || what.do === 'kill') {
         this.#awaited.add(id);
         this.#child.channel?.ref();
       }
@@ -62,8 +64,8 @@ class Spawner {
     return { tell };
   }
 
-  #hear(news: SpawnerNews): void {
-    this.#hearing.get(news.id)?.(news);
+  #hear(news: SpawnerNews, socket?: Socket): void {
+    this.#hearing.get(news.id)?.(news, socket);
     if (news.news !== 'ran' && news.news !== 'failed' && news.news !== 'ended') return;
     this.#hearing.delete(news.id);
     if (this.#awaited.delete(news.id) && this.#awaited.size === 0) this.#child.channel?.unref();
@@ -84,6 +86,8 @@ export function spawner(): Spawner {
 export type SpawnerOrder =
   /** Runs a program of the system to its end, which is reported as `ran`. */
   | { do: 'run'; id: number; file: string; args: string[]; timeoutMs: number }
+  /** Starts a program whose input and output are one stream. Reported as `opened`, its complaints, and `ended`. */
+  | { do: 'stream'; id: number; command: string[] }
   /** Starts a holder, detached, with its output in a log. Reported as `started`, its reports, and `ended`. */
   | { do: 'hold'; id: number; file: string; args: string[]; log: string }
   /** Sends a line to a holder. */
@@ -96,9 +100,12 @@ export type SpawnerNews =
   | { id: number; news: 'ran'; output: string }
   | { id: number; news: 'failed'; reason: string }
   | { id: number; news: 'started'; pid: number }
+  /** Comes with the program's stream. It begins once a line was written into that. */
+  | { id: number; news: 'opened' }
+  /** A holder's report, or a line of a streamed program's standard error. */
   | { id: number; news: 'report'; line: string }
   /** Comes after the last report. `how` is the reason in parentheses. */
-  | { id: number; news: 'ended'; how: string };
+  | { id: number; news: 'ended'; how: string; code: number | null };
 
 /** How long the spawner may take to kill a program and say so. */
 const marginMs = 5_000;

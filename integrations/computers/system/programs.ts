@@ -18,6 +18,9 @@ export function findSystemProgram(name: string): string | undefined {
     });
 }
 
+/** What programs of the system see of the environment. */
+export const environment = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' };
+
 /**
  * Runs a program of the system and returns its output. Rejects with its last complaint when it fails or takes too long.
  * It forks this process, so a process with much memory uses `run` of the spawner instead.
@@ -30,7 +33,7 @@ export function runHere(
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' },
+      env: environment,
       timeout: timeoutMs,
       killSignal: 'SIGKILL',
     });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { run, type SpawnerNews, spawner } from '../../../integrations/computers/spawner/spawner.ts';
+import { feed, openProgram, outputOf } from '../../../integrations/computers/spawner/streams.ts';
 import { isAlive, stampOf } from '../../../integrations/computers/system/stamps.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
@@ -99,5 +100,83 @@ describe('the spawner', () => {
     await waitFor('the failure', () => news.at(-1)?.news === 'failed');
     await waitFor('the end of the holder', () => holder === undefined || !isAlive(holder));
     expect(await spawnerPid()).not.toBe(pid);
+  });
+});
+
+describe('a program with a stream', () => {
+  const { signal } = new AbortController();
+  const shell = (script: string, given = signal) => openProgram('sh', ['-c', script], { signal: given });
+
+  async function* endless(): AsyncGenerator<Buffer> {
+    for (;;) yield Buffer.alloc(65_536);
+  }
+
+  /** Starts a program that waits, and says which process it is. */
+  async function waiting(given = signal) {
+    const program = await shell('echo $$; exec sleep 60', given);
+    const [line] = (await program.stream.iterator({ destroyOnReturn: false }).next()).value.toString().split('\n');
+    const stamp = stampOf(Number(line));
+    return { program, hasEnded: () => stamp === undefined || !isAlive(stamp) };
+  }
+
+  it('hands over all of its output, also when many start at once and end at once', async () => {
+    const one = async (_: unknown, n: number) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of outputOf(await shell(`echo ${n}; head -c 300000 /dev/zero`))) chunks.push(chunk);
+      return Buffer.concat(chunks);
+    };
+    const outputs = await Promise.all(Array.from({ length: 30 }, one));
+    expect(outputs.map((bytes) => bytes.length)).toEqual(outputs.map((_, n) => 300_000 + `${n}\n`.length));
+    expect(outputs.map((bytes) => Number.parseInt(bytes.toString('latin1', 0, 3), 10))).toEqual(
+      outputs.map((_, n) => n),
+    );
+  });
+
+  it('gets all of its input, and ends after it', async () => {
+    const file = join(folder, 'fed');
+    const bytes = (async function* () {
+      for (let n = 0; n < 50; n++) yield Buffer.alloc(10_000, String(n % 10));
+    })();
+    await feed(await shell(`cat > ${file}; echo more >> ${file}`), bytes);
+    expect(readFileSync(file, 'latin1')).toMatch(/^0{10000}1{10000}.*9{10000}more\n$/s);
+  });
+
+  it('fails with the last line of its standard error, or with the failure of its input', async () => {
+    const reading = async () => {
+      for await (const _ of outputOf(await shell('echo much; echo first >&2; echo last >&2; exit 3')));
+    };
+    await expect(reading()).rejects.toThrow('sh failed (3): last');
+    await expect(feed(await shell('echo enough >&2; exit 4'), endless())).rejects.toThrow('sh failed (4): enough');
+    const broken = (async function* () {
+      yield Buffer.from('part');
+      throw new Error('no more');
+    })();
+    await expect(feed(await shell('cat'), broken)).rejects.toThrow('no more');
+    await expect(openProgram('none', [], { signal }).then(({ ended }) => ended)).rejects.toThrow('none failed (127)');
+  });
+
+  it('is killed when its stream is destroyed, or when the signal aborts, also while no more input comes', async () => {
+    const one = await waiting();
+    one.program.stream.destroy();
+    await expect(one.program.ended).rejects.toThrow('SIGKILL');
+    expect(one.hasEnded()).toBe(true);
+
+    const controller = new AbortController();
+    const other = await waiting(controller.signal);
+    const never = (async function* () {
+      yield Buffer.from('part');
+      await new Promise(() => undefined);
+    })();
+    const feeding = feed(other.program, never);
+    controller.abort(new Error('called off'));
+    await expect(feeding).rejects.toThrow('called off');
+    expect(other.hasEnded()).toBe(true);
+    await expect(shell('true', controller.signal)).rejects.toThrow('called off');
+  });
+
+  it('fails when the spawner is killed', async () => {
+    const { program } = await waiting();
+    process.kill(await spawnerPid(), 'SIGKILL');
+    await expect(program.ended).rejects.toThrow('the spawner has ended');
   });
 });

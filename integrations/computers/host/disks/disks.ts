@@ -51,5 +51,6 @@ export function describeRoom({ totalBytes, freeBytes }: DiskRoom): string {
 
 /** Whether a failure, ours or a program's, means that a disk is full. */
 export function isDiskFull(error: unknown): boolean {
-  return /ENOSPC|no space left on device/i.test(error instanceof Error ? error.message : String(error));
+  // The last is GNU tar's.
+  return /ENOSPC|no space left on device|Wrote only \d+ of \d+ bytes/i.test(error instanceof Error ? error.message : String(error));
 }
