@@ -18,6 +18,9 @@ import {
 } from './image.ts';
 import { giveAll, syncAll } from './watched.ts';
 
+const tidyMs = 3_600_000;
+/** The lowest id of a subvolume. The file system's own tree has a lower one. */
+const firstVolume = 256;
 /** How long the kernel may take to detach a loop device after its last use. */
 const detachMs = 10_000;
 
@@ -74,6 +77,7 @@ export const isMounted = (folder: string) => mountOf(folder) !== undefined;
 function btrfs(place: Image): Disks {
   const { homes, image } = place;
   let isFirst = true;
+  let tidyAtMs = 0;
   const limit = (home: string, limitMiB: number) =>
     run('btrfs', ['qgroup', 'limit', String(limitMiB * 1024 * 1024), home]);
   return {
@@ -105,6 +109,9 @@ function btrfs(place: Image): Disks {
     async tend() {
       if (isFirst) await shrinkImage(place).finally(() => (isFirst = false));
       await growImage(place);
+      if (Date.now() < tidyAtMs) return;
+      tidyAtMs = Date.now() + tidyMs;
+      await removeOldQuotas(homes);
     },
     fault: () => (isMounted(homes) ? faultOfHomes(homes) : 'the homes are not mounted'),
     async mend(release) {
@@ -126,4 +133,15 @@ function btrfs(place: Image): Disks {
       if (isMounted(homes)) await run('umount', [homes]);
     },
   };
+}
+
+/** Removes the quotas of deleted subvolumes. Older kernels keep them, and each save would leave one more. */
+async function removeOldQuotas(homes: string): Promise<void> {
+  const quotas = await run('btrfs', ['qgroup', 'show', '--raw', homes]);
+  const volumes = await run('btrfs', ['subvolume', 'list', homes]);
+  const deleted = await run('btrfs', ['subvolume', 'list', '-d', homes]); // not cleaned up yet
+  const used = new Set([...`${volumes}${deleted}`.matchAll(/^ID (\d+)/gm)].map(([, id]) => id));
+  for (const [, id] of quotas.matchAll(/^0\/(\d+)/gm)) {
+    if (Number(id) >= firstVolume && !used.has(id)) await run('btrfs', ['qgroup', 'destroy', `0/${id}`, homes]);
+  }
 }
