@@ -1,8 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { counted } from '../../base/text.ts';
 import { isMounted } from '../../integrations/computers/host/disks/btrfs.ts';
+import { mostStreamBytes } from '../../integrations/computers/host/disks/disks.ts';
 import { computerLayout, type HostLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
-import { type ComputerRecord, listRecords } from '../../integrations/computers/host/records.ts';
+import { type ComputerRecord, isHosted, listRecords } from '../../integrations/computers/host/records.ts';
 import { runHere } from '../../integrations/computers/system/programs.ts';
 import { pack } from '../../integrations/computers/system/tar.ts';
 import type { ComputerLimits } from '../../integrations/computers/types.ts';
@@ -12,11 +13,6 @@ import type { Stored, Vault } from '../vault/vault.ts';
 import { inOrder } from './inOrder.ts';
 
 const atOnce = 2;
-/**
- * Limit for a home as a stream, in bytes. Names of deep folders can make the stream far longer than the home on its
- * disk.
- */
-const mostBytes = ({ diskMiB }: ComputerLimits) => (2 * diskMiB + 1_024) * 1_048_576;
 /** An hour, plus time to read the largest home at 10 MiB a second. */
 const mostMs = ({ diskMiB }: ComputerLimits) => 3_600_000 + diskMiB * 100;
 /** Suffix of a home's snapshot. */
@@ -42,8 +38,8 @@ export async function storeHomes({ vault, dir, signal }: Deps): Promise<Homes> {
   if (existsSync(layout.image) && !isMounted(layout.homes)) {
     return { homes: { hostId, computers: [] }, gaps: [`the homes in ${layout.image}, which is not mounted`] };
   }
-  const records = listRecords(layout).filter(({ computerId, removing }) => {
-    return removing !== true && existsSync(computerLayout(layout, computerId).home);
+  const records = listRecords(layout).filter((record) => {
+    return isHosted(record) && existsSync(computerLayout(layout, record.computerId).home);
   });
   const withSnapshots = isMounted(layout.homes);
   if (withSnapshots) await removeFrozen(layout);
@@ -75,7 +71,7 @@ async function storeHome(
     if (withSnapshots) await runHere('btrfs', ['subvolume', 'snapshot', '-r', home, source]);
     let leftOut = 0;
     const bytes = pack(source, AbortSignal.any([signal, late]), () => (leftOut += 1));
-    const content = await vault.store(bounded(bytes, mostBytes(record.limits)));
+    const content = await vault.store(bounded(bytes, mostStreamBytes(record.limits)));
     return { record, content, leftOut };
   } catch (error) {
     signal.throwIfAborted();

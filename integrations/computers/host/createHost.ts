@@ -15,10 +15,11 @@ import { createHolderPool } from './life/holders.ts';
 import { inspect, inspectForList, metrics } from './life/look.ts';
 import { pause, resume } from './life/pause.ts';
 import { openEgress, start } from './life/start.ts';
-import { destroy, removeStrays, setRight } from './life/sweep.ts';
+import { destroy, sweep, type Users } from './life/sweep.ts';
 import { endUnasked, watch } from './life/watch.ts';
 import { setUpMachine } from './machine/setUp.ts';
-import { type ComputerRecord, listComputerIds, listRecords, readRecord } from './records.ts';
+import { type ComputerRecord, isHosted, listComputerIds, listRecords, readRecord } from './records.ts';
+import { Saves } from './saves/saves.ts';
 
 const usualDeadlines: HostDeadlines = {
   startMs: 20_000,
@@ -62,7 +63,19 @@ export async function createHost(given: HostOptions): Promise<Host> {
     files: new FileSandboxes(context, lanes, 'files'),
     work: new FileSandboxes(context, lanes, 'work'),
   };
-  const sweepAll = () => sweep(context, lanes, Object.values(sandboxes));
+  const known = (computerId: string): ComputerRecord => {
+    const record = isComputerId(computerId) ? readRecord(layout, computerId) : undefined;
+    if (record === undefined || !isHosted(record)) {
+      throw new HostError('COMPUTER_ABSENT', `${computerId} is not on this host`);
+    }
+    return record;
+  };
+  const release = async (computerId: string) => {
+    for (const each of Object.values(sandboxes)) await each.close(computerId);
+  };
+  const saves = new Saves({ context, lanes, known, release });
+  const users = { lanes, saves, sandboxes: Object.values(sandboxes) };
+  const sweepAll = () => sweep(context, users);
   for (const done of await sweepAll()) context.log('info', { done }, 'Put computers of an earlier process in order');
   for (const record of listRecords(layout).filter(({ run }) => isRunning(run))) {
     context.confinement.settleHolder(record); // the earlier process may have been killed just before this
@@ -73,16 +86,9 @@ export async function createHost(given: HostOptions): Promise<Host> {
   const tending = tend(context.disks, {
     everyMs: deadlines.watchMs,
     failed: (err) => context.log('error', { err }, 'The file system of the homes could not be looked after'),
-    mend: (fault) => mendHomes(context, lanes, Object.values(sandboxes), fault),
+    mend: (fault) => mendHomes(context, users, fault),
   });
 
-  const known = (computerId: string): ComputerRecord => {
-    const record = isComputerId(computerId) ? readRecord(layout, computerId) : undefined;
-    if (record === undefined || record.removing === true) {
-      throw new HostError('COMPUTER_ABSENT', `${computerId} is not on this host`);
-    }
-    return record;
-  };
   const socketOf: Host['socket'] = async (computerId, { running = false, purpose = 'files' } = {}) => {
     const seen = known(computerId);
     const { socket } = computerLayout(layout, computerId);
@@ -112,6 +118,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     await tending.stop();
     awaiting.stop();
     await context.holders.close();
+    await saves.endAll('the host is closing');
     await lanes.idle();
     await Promise.all(Object.values(sandboxes).map((each) => each.closeAll()));
     lock.release();
@@ -147,7 +154,8 @@ export async function createHost(given: HostOptions): Promise<Host> {
       const work = async () => {
         requireHomes(context);
         const record = readRecord(layout, computerId);
-        for (const each of Object.values(sandboxes)) await each.close(computerId);
+        await release(computerId);
+        await saves.remove(computerId);
         if (record !== undefined) await destroy(context, record);
       };
       await lanes.in(computerId, work, new HostError('COMPUTER_ABSENT', `${computerId} is being removed`));
@@ -159,6 +167,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
         return fork(context, inSource, to, signal ? AbortSignal.any([own, signal]) : own);
       });
     },
+    saves,
     metrics: async (computerId) => metrics(context, known(computerId)),
     inspect: async (computerId) =>
       inspect(context, isComputerId(computerId) ? readRecord(layout, computerId) : undefined),
@@ -189,8 +198,9 @@ export async function createHost(given: HostOptions): Promise<Host> {
 }
 
 /** Ends everything that uses the homes, whose programs fail already, and mounts the homes anew. */
-async function mendHomes(context: HostContext, lanes: Lanes, sandboxes: FileSandboxes[], fault: string): Promise<void> {
+async function mendHomes(context: HostContext, { lanes, saves, sandboxes }: Users, fault: string): Promise<void> {
   const release = async () => {
+    await saves.endAll('the homes are mounted anew');
     const ends = listComputerIds(context.layout).map((computerId) =>
       lanes.in(computerId, () => endUnasked(context, computerId, { reason: fault, code: 'HOST_FAILED' })),
     );
@@ -203,21 +213,4 @@ async function mendHomes(context: HostContext, lanes: Lanes, sandboxes: FileSand
     throw new Error(`no home can be used: ${fault}; they cannot be mounted anew: ${why}`);
   });
   context.log('warn', { fault }, 'The homes were mounted anew and can be used again');
-}
-
-async function sweep(context: HostContext, lanes: Lanes, sandboxes: FileSandboxes[]): Promise<string[]> {
-  const isInUse = (name: string) => lanes.isBusy(name) || sandboxes.some((each) => each.has(name));
-  const done: string[] = [];
-  for (const computerId of listComputerIds(context.layout)) {
-    if (isInUse(computerId)) continue; // another task works on it
-    const look = async () => {
-      const record = readRecord(context.layout, computerId);
-      return record && setRight(context, record);
-    };
-    // A failure at one computer must not keep the others from the sweep.
-    const failed = (error: unknown) => `${computerId}: ${error instanceof Error ? error.message : String(error)}`;
-    const did = await lanes.in(computerId, look).catch(failed);
-    if (did !== undefined) done.push(did);
-  }
-  return [...done, ...(await removeStrays(context, isInUse))];
 }

@@ -117,6 +117,7 @@ export interface Host {
   destroy(computerId: string): Promise<void>;
   /** Makes the home of a new computer as a copy of `from`'s at this moment. Nothing runs in it. The signal cancels. */
   fork(from: string, to: { computerId: string; limits: ComputerLimits }, signal?: AbortSignal): Promise<void>;
+  readonly saves: HostSaves;
   metrics(computerId: string): Promise<ComputerMetrics>;
   inspect(computerId: string): Promise<HostedState>;
   list(): Promise<{ computerId: string; hosted: HostedState }[]>;
@@ -140,4 +141,58 @@ export interface Host {
   close(): Promise<void>;
   /** Stops every computer, and unmounts the homes. */
   shutdown(): Promise<void>;
+}
+
+/**
+ * What a host can do with saves. A save is the change of a home since its parent save, or a whole home. Its snapshot
+ * stays on the host until `keepOnly` removes it. Of one computer, one call runs at a time. On a full disk, calls throw
+ * `DISK_FULL` and leave the computer and its earlier saves as they are.
+ */
+export interface HostSaves {
+  /**
+   * The computers whose homes have changed since their newest save here, or have none. Looks at all homes at once; with
+   * the format `tar`, through all files.
+   */
+  changed(): Promise<string[]>;
+  /** The saves of which this host has a snapshot. They can be read again, and be parents. With `tar`, none. */
+  kept(computerId: string): string[];
+  /** Saves the home as it is now, unless this save was taken before. Holds up the computer for the snapshot only. */
+  take(computerId: string, saveId: string): Promise<TakenSave>;
+  /**
+   * The bytes of a save that was taken here: what has changed since the parent, or all of it. A kept save has the same
+   * bytes each time. Throws `SAVE_ABSENT`, and `SAVE_TOO_LARGE` after far more bytes than the home's limit.
+   */
+  read(computerId: string, saveId: string, parentId: string | null, signal: AbortSignal): AsyncIterable<Buffer>;
+  /** Forgets the computer's other saves, and removes their snapshots. */
+  keepOnly(computerId: string, saveIds: readonly string[]): Promise<void>;
+  /**
+   * Makes the home of a computer from a whole home and the changes that follow it. Until that is done, this host does
+   * not have the computer. The snapshots are kept. Does nothing if the home is there, unless it `replaces` that. Throws
+   * `SAVE_UNREADABLE` if this host's file system does not have the saves' format.
+   */
+  fill(computerId: string, chain: readonly StoredSave[], options: FillOptions): Promise<void>;
+}
+
+/** `btrfs`: what has changed since another save, or a whole home. `tar`: always a whole home. */
+export type SaveFormatName = 'btrfs' | 'tar';
+
+export interface TakenSave {
+  takenAt: Date;
+  homeBytes: number;
+  /** The owner of the home's files. Null if that is the host's own user. */
+  uid: number | null;
+  format: SaveFormatName;
+}
+
+export interface StoredSave extends Pick<TakenSave, 'uid' | 'format'> {
+  saveId: string;
+  open(signal: AbortSignal): AsyncIterable<Buffer>;
+}
+
+export interface FillOptions {
+  limits: ComputerLimits;
+  spaceId: string;
+  signal: AbortSignal;
+  /** Whether the home of a stopped computer is replaced. */
+  replaces?: boolean;
 }

@@ -11,6 +11,14 @@ export type HostErrorCode =
   | 'GENERATION_ENDED'
   | 'START_FAILED'
   | 'DISK_FULL'
+  /** This host has no snapshot of that save. */
+  | 'SAVE_ABSENT'
+  /** A home is far longer as a stream than on its disk. */
+  | 'SAVE_TOO_LARGE'
+  /** The homes of this host cannot be filled with saves of that format. */
+  | 'SAVE_UNREADABLE'
+  /** The computer runs, so its home cannot be replaced. */
+  | 'HOME_IN_USE'
   /** The work did not end in time. A repeated call continues it. */
   | 'TIMED_OUT'
   /** Another process runs the computers of this folder. */

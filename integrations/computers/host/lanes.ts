@@ -27,6 +27,11 @@ export class Lanes {
     }
   }
 
+  /** Cancels all tasks with this reason. */
+  abort(reason: Error): void {
+    for (const { waiting } of this.#lanes.values()) for (const task of waiting) task.abort(reason);
+  }
+
   isBusy(computerId: string): boolean {
     return this.#lanes.has(computerId);
   }

@@ -14,6 +14,8 @@ export function hostLayout(dir: string) {
     /** The image is mounted here; without one this is an ordinary folder. */
     homes: join(dir, '.homes'),
     image: join(dir, '.homes.btrfs'),
+    /** The snapshots of homes that were saved. No computer's user may enter it. */
+    saves: join(dir, '.homes', '.saves'),
     runtime: join(dir, '.runtime'),
     logs: join(dir, '.logs'),
     /** Sockets and other files of a run. */

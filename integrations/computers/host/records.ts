@@ -17,6 +17,8 @@ export interface ComputerRecord {
   /** The last start. Null if it was never started. */
   run: ComputerRun | null;
   removing?: boolean;
+  /** Set while its home is filled from saves. Until that is done, this host does not have the computer. */
+  filling?: boolean;
 }
 
 export interface ComputerRun {
@@ -36,6 +38,9 @@ export function readRecord(layout: HostLayout, computerId: string): ComputerReco
   const text = ifThere(() => readFileSync(computerLayout(layout, computerId).record, 'utf8'));
   return text === undefined ? undefined : (JSON.parse(text) as ComputerRecord);
 }
+
+/** Whether this host has the computer, with a whole home. */
+export const isHosted = ({ removing, filling }: ComputerRecord) => removing !== true && filling !== true;
 
 /** Replaces the whole record: a kill or a power cut leaves the old or the new one. */
 export function writeRecord(layout: HostLayout, record: ComputerRecord): void {

@@ -95,6 +95,7 @@ function btrfs(place: Image): Disks {
     async finish(to, { uid, limitMiB, signal }) {
       await giveAll(unfinished(to), uid, signal);
       await limit(unfinished(to), limitMiB);
+      await this.remove(to);
       renameSync(unfinished(to), to);
       await syncAll(homes);
     },

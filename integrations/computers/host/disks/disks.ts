@@ -1,4 +1,5 @@
 import { statfsSync } from 'node:fs';
+import type { ComputerLimits } from '../../types.ts';
 
 /** The name of a copy until it is finished. */
 export const unfinished = (home: string) => `${home}.fork`;
@@ -11,7 +12,7 @@ export interface Disks {
   create(home: string, options: { uid: number | undefined; limitMiB: number | undefined }): Promise<void>;
   /** Begins a copy of a home. The home must not change meanwhile. Removes an earlier unfinished copy. */
   snapshot(from: string, to: string, signal: AbortSignal): Promise<void>;
-  /** Gives the copy to `uid`, sets its limit, and renames it into place. */
+  /** Gives the copy to `uid`, sets its limit, and renames it into place. An earlier home there is removed before. */
   finish(to: string, options: { uid: number | undefined; limitMiB: number; signal: AbortSignal }): Promise<void>;
   room(): DiskRoom;
   usedBytes(home: string): Promise<number>;
@@ -31,6 +32,12 @@ export interface DiskRoom {
   totalBytes: number;
   freeBytes: number;
 }
+
+/**
+ * Limit for a home as a stream, in bytes. Names of deep folders, and files that share bytes, can make the stream far
+ * longer than the home on its disk.
+ */
+export const mostStreamBytes = ({ diskMiB }: Pick<ComputerLimits, 'diskMiB'>) => (2 * diskMiB + 1_024) * 1_048_576;
 
 /** The room that a new home needs. */
 export const leastForHome = 64 * 1_048_576;
@@ -52,5 +59,7 @@ export function describeRoom({ totalBytes, freeBytes }: DiskRoom): string {
 /** Whether a failure, ours or a program's, means that a disk is full. */
 export function isDiskFull(error: unknown): boolean {
   // The last is GNU tar's.
-  return /ENOSPC|no space left on device|Wrote only \d+ of \d+ bytes/i.test(error instanceof Error ? error.message : String(error));
+  return /ENOSPC|no space left on device|Wrote only \d+ of \d+ bytes/i.test(
+    error instanceof Error ? error.message : String(error),
+  );
 }

@@ -26,13 +26,14 @@ export function watchedDisks(homes: string): Disks {
     async finish(to, { uid, signal }) {
       await giveAll(unfinished(to), uid, signal);
       await syncAll(unfinished(to));
+      await this.remove(to);
       renameSync(unfinished(to), to);
       await syncFolder(homes);
     },
     room: () => roomIn(homes),
     async usedBytes(home) {
-      const seen = await (process.getuid?.() === 0 ? count(home) : countClosedToo(home));
-      return seen * 1_024;
+      const [program = 'sh', ...before] = [...(await seeingAll()), ...counting];
+      return Number(/^\d+/.exec(await run(program, [...before, home]))?.[0] ?? 0) * 1_024;
     },
     async remove(home) {
       if (!existsSync(home)) return;
@@ -56,18 +57,26 @@ export async function syncAll(folder: string): Promise<void> {
 // A file that vanishes makes `du` fail, but the rest is counted.
 const counting = ['sh', '-c', 'du -skx -- "$1" || :', 'sh'];
 
-async function count(home: string, [program = 'sh', ...before] = counting): Promise<number> {
-  const output = await run(program, [...before, home]);
-  return Number(/^\d+/.exec(output)?.[0] ?? 0);
+const root = ['--unshare-user', '--uid', '0', '--gid', '0', '--cap-add', 'CAP_DAC_READ_SEARCH'];
+let allSeen: Promise<string[]> | undefined;
+
+/**
+ * Starts a program as the root of a namespace, so that it also reads folders that their owner (our user) has closed.
+ * Empty for root, and without namespaces: then those are left out.
+ */
+export function seeingAll(): Promise<string[]> {
+  allSeen ??= findNamespace();
+  return allSeen;
 }
 
-/** Counts as the root of a namespace, which also sees folders that their owner (our user) has closed. */
-async function countClosedToo(home: string): Promise<number> {
-  const bwrap = findSystemProgram('bwrap');
-  if (bwrap === undefined) return count(home);
-  const asRoot = ['--unshare-user', '--uid', '0', '--gid', '0', '--cap-add', 'CAP_DAC_READ_SEARCH'];
-  // Without namespaces, closed folders are not counted.
-  return count(home, [bwrap, ...asRoot, '--dev-bind', '/', '/', '--', ...counting]).catch(() => count(home));
+async function findNamespace(): Promise<string[]> {
+  const bwrap = process.getuid?.() === 0 ? undefined : findSystemProgram('bwrap');
+  if (bwrap === undefined) return [];
+  const args = ['--die-with-parent', ...root, '--dev-bind', '/', '/', '--'];
+  return run(bwrap, [...args, 'true']).then(
+    () => [bwrap, ...args],
+    () => [],
+  );
 }
 
 /** Gives a home and everything in it to a user. Targets of links keep their owner. */

@@ -5,14 +5,14 @@ import type { ComputerMetrics, HostedState } from '../../types.ts';
 import { driverOf, type HostContext } from '../context.ts';
 import { within } from '../hostErrors.ts';
 import { computerLayout } from '../layout.ts';
-import type { ComputerRecord } from '../records.ts';
+import { type ComputerRecord, isHosted } from '../records.ts';
 import { isRunning } from './end.ts';
 import { isPaused } from './pause.ts';
 
 const holderMs = 5_000;
 
 export async function inspect(context: HostContext, record: ComputerRecord | undefined): Promise<HostedState> {
-  if (record === undefined || record.removing === true) return { state: 'absent' };
+  if (record === undefined || !isHosted(record)) return { state: 'absent' };
   const { run } = record;
   if (!isRunning(run)) return gone(record);
   const client = new HostClient({ socketPath: computerLayout(context.layout, record.computerId).socket });

@@ -65,6 +65,8 @@ async function settleEarlier(
 ): Promise<{ startedAt: string } | undefined> {
   const { run: last } = record;
   if (record.removing === true) throw new HostError('COMPUTER_ABSENT', `${spec.computerId} is being removed`);
+  // A start would make an empty home.
+  if (record.filling === true) throw new HostError('COMPUTER_ABSENT', `the home of ${spec.computerId} is not filled`);
   if (last === null) return undefined;
   const { generation } = last.spec;
   if (generation > spec.generation) {

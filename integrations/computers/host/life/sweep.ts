@@ -2,8 +2,12 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { driverOf, type HostContext } from '../context.ts';
 import { unfinished } from '../disks/disks.ts';
+import type { FileSandboxes } from '../files/fileSandboxes.ts';
+import type { Lanes } from '../lanes.ts';
 import { computerLayout } from '../layout.ts';
-import { type ComputerRecord, readRecord, removeComputerDir, writeRecord } from '../records.ts';
+import { type ComputerRecord, listComputerIds, readRecord, removeComputerDir, writeRecord } from '../records.ts';
+import { removeStraySaves } from '../saves/folders.ts';
+import type { Saves } from '../saves/saves.ts';
 import { clear, end, isRunning } from './end.ts';
 
 /**
@@ -22,7 +26,7 @@ export async function destroy(context: HostContext, record: ComputerRecord): Pro
 }
 
 /** Brings a computer in line with its record while no other task works on it. Undefined if it was in order. */
-export async function setRight(context: HostContext, record: ComputerRecord): Promise<string | undefined> {
+async function setRight(context: HostContext, record: ComputerRecord): Promise<string | undefined> {
   const { confinement } = driverOf(context, record);
   const { computerId, run } = record;
   if (record.removing === true) {
@@ -49,8 +53,34 @@ export async function setRight(context: HostContext, record: ComputerRecord): Pr
 const endedReason = (phase: 'starting' | 'running') =>
   phase === 'starting' ? 'its start was cut off' : 'its holder ended without a word';
 
+/** What may use the homes. */
+export interface Users {
+  lanes: Lanes;
+  saves: Pick<Saves, 'isBusy' | 'endAll'>;
+  sandboxes: FileSandboxes[];
+}
+
+/** Brings all computers in line with their records, and removes what belongs to none. Returns what it did. */
+export async function sweep(context: HostContext, { lanes, saves, sandboxes }: Users): Promise<string[]> {
+  const isInUse = (name: string) => lanes.isBusy(name) || sandboxes.some((each) => each.has(name));
+  const done: string[] = [];
+  for (const computerId of listComputerIds(context.layout)) {
+    if (isInUse(computerId)) continue; // another task works on it
+    const look = async () => {
+      const record = readRecord(context.layout, computerId);
+      return record && setRight(context, record);
+    };
+    // A failure at one computer must not keep the others from the sweep.
+    const failed = (error: unknown) => `${computerId}: ${error instanceof Error ? error.message : String(error)}`;
+    const did = await lanes.in(computerId, look).catch(failed);
+    if (did !== undefined) done.push(did);
+  }
+  const strays = await removeStrays(context, isInUse);
+  return [...done, ...strays, ...(await removeStraySaves(context, (name) => isInUse(name) || saves.isBusy(name)))];
+}
+
 /** Removes confinements that belong to no computer, and unfinished copies. */
-export async function removeStrays(context: HostContext, isBusy: (computerId: string) => boolean): Promise<string[]> {
+async function removeStrays(context: HostContext, isBusy: (computerId: string) => boolean): Promise<string[]> {
   const { layout, disks } = context;
   const done: string[] = [];
   for (const driver of context.drivers.values()) {

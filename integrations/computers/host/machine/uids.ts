@@ -27,7 +27,8 @@ const count = 100_000;
 export interface Uids {
   /** One of the uids, for trials. */
   first: number;
-  take(computerDir: string): number;
+  /** Takes the preferred uid if it is free. */
+  take(computerDir: string, preferred?: number): number;
   free(uid: number): void;
 }
 
@@ -37,15 +38,19 @@ export function openUids({ first = usualFirstUid, folder = registry } = {}): Uid
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   freeAbandoned(folder);
   let next = first;
+  // Only one process can create the file.
+  const claim = (uid: number, computerDir: string) => {
+    const file = join(folder, String(uid));
+    return !existsSync(file) && createDurablySync(file, computerDir);
+  };
   return {
     first,
-    take(computerDir) {
+    take(computerDir, preferred = 0) {
+      if (preferred >= first && preferred < first + count && claim(preferred, computerDir)) return preferred;
       for (let tries = 0; tries < count; tries += 1) {
         const uid = next;
         next = uid + 1 >= first + count ? first : uid + 1;
-        const file = join(folder, String(uid));
-        // Only one process can create the file.
-        if (!existsSync(file) && createDurablySync(file, computerDir)) return uid;
+        if (claim(uid, computerDir)) return uid;
       }
       throw new Error('All uids for computers are taken.');
     },

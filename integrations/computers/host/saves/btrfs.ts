@@ -1,0 +1,70 @@
+import { run } from '../../spawner/spawner.ts';
+import { openProgram, patiently } from '../../spawner/streams.ts';
+import type { HostContext } from '../context.ts';
+import { snapshotIn } from './folders.ts';
+import type { SaveFormat } from './saves.ts';
+
+const syncTimeoutMs = 10 * 60_000;
+
+/** Saves homes by snapshots. They are outside of the homes' limits, and share with the homes what has not changed. */
+export function btrfsSaves({ layout }: Pick<HostContext, 'layout'>): SaveFormat {
+  const { homes } = layout;
+  return {
+    name: 'btrfs',
+    async changed(computerIds) {
+      await syncHomes(homes);
+      return unsaved(await run('btrfs', ['subvolume', 'list', '-gcuq', homes]), computerIds);
+    },
+    async keep(home, folder, signal) {
+      await run('btrfs', ['subvolume', 'snapshot', '-r', home, snapshotIn(folder)], { signal });
+    },
+    open({ folder, parent }, signal) {
+      const since = parent === null ? [] : ['-p', snapshotIn(parent)];
+      return openProgram('btrfs', ['send', '--quiet', ...since, snapshotIn(folder)], { signal, through: patiently });
+    },
+  };
+}
+
+/** Writes down what programs have written so far. */
+export async function syncHomes(homes: string): Promise<void> {
+  await run('btrfs', ['filesystem', 'sync', homes], { timeoutMs: syncTimeoutMs });
+}
+
+interface Volume {
+  uuid: string;
+  /** The volume of which it is a snapshot. */
+  parentUuid: string;
+  /** The transaction that changed it last. Known once that is written down. */
+  generation: number;
+  /** The transaction that made it. */
+  madeIn: number;
+}
+
+/**
+ * Which computers have changed since they were saved, by the list of all volumes. A snapshot has everything of its
+ * transaction, so a home whose generation is not newer than its newest snapshot equals that. A home that was made from
+ * a snapshot equals it until its first change.
+ */
+export function unsaved(listing: string, computerIds: readonly string[]): string[] {
+  const volumes = volumesIn(listing);
+  return computerIds.filter((computerId) => {
+    const home = volumes.get(computerId);
+    if (home === undefined) return false;
+    const kept = [...volumes].filter(([path]) => path.startsWith(`.saves/${computerId}/`)).map(([, volume]) => volume);
+    const taken = kept.filter(({ parentUuid }) => parentUuid === home.uuid).map(({ madeIn }) => madeIn);
+    const filled = kept.filter(({ uuid }) => uuid === home.parentUuid).map(() => home.madeIn);
+    return home.generation > Math.max(...taken, ...filled, Number.NEGATIVE_INFINITY);
+  });
+}
+
+const line = /^ID \d+ gen (\d+) cgen (\d+) .*parent_uuid (\S+) +uuid (\S+) path (.+)$/;
+
+function volumesIn(listing: string): Map<string, Volume> {
+  const volumes = new Map<string, Volume>();
+  for (const text of listing.split('\n')) {
+    const [, generation, madeIn, parentUuid = '', uuid = '', path] = line.exec(text) ?? [];
+    if (path === undefined) continue;
+    volumes.set(path, { uuid, parentUuid, generation: Number(generation), madeIn: Number(madeIn) });
+  }
+  return volumes;
+}

@@ -1,0 +1,99 @@
+import { existsSync, mkdirSync, renameSync } from 'node:fs';
+import { feed, openProgram } from '../../spawner/streams.ts';
+import { unpack } from '../../system/tar.ts';
+import { type HostContext, requireHomes } from '../context.ts';
+import { isDiskFull, unfinished } from '../disks/disks.ts';
+import type { FillOptions, StoredSave } from '../host.ts';
+import { HostError } from '../hostErrors.ts';
+import { computerLayout } from '../layout.ts';
+import { isRunning } from '../life/end.ts';
+import { requireRoom, startFailure } from '../life/start.ts';
+import { giveFolder, makeComputerDir } from '../machine/setUp.ts';
+import { type ComputerRecord, isHosted, readRecord, writeRecord } from '../records.ts';
+import { syncHomes } from './btrfs.ts';
+import { discard, saveFolder, snapshotIn } from './folders.ts';
+
+/**
+ * Makes the home of a computer from saves. Until the home is whole and in its place, the host does not have the
+ * computer. A repeated call goes on behind the last save that was received completely.
+ */
+export async function fill(
+  context: HostContext,
+  computerId: string,
+  chain: readonly StoredSave[],
+  { limits, spaceId, replaces = false }: Omit<FillOptions, 'signal'>,
+  signal: AbortSignal,
+): Promise<void> {
+  requireHomes(context);
+  const { layout, disks, uids } = context;
+  const paths = computerLayout(layout, computerId);
+  const known = readRecord(layout, computerId);
+  const isThere = known !== undefined && isHosted(known) && existsSync(paths.home);
+  if (isThere && !replaces) return;
+  const head = chain.at(-1);
+  if (known?.removing === true) throw new HostError('COMPUTER_ABSENT', `${computerId} is being removed`);
+  if (isRunning(known?.run)) throw new HostError('HOME_IN_USE', `${computerId} runs`);
+  if (head === undefined || (head.format === 'btrfs' && disks.kind !== 'limited')) {
+    throw new HostError('SAVE_UNREADABLE', 'the homes of this host are ordinary folders, which btrfs cannot fill');
+  }
+  requireRoom(context);
+  makeComputerDir(paths.dir);
+  const uid = known === undefined ? (uids?.take(paths.dir, head.uid ?? undefined) ?? null) : known.uid;
+  const record: ComputerRecord = { computerId, uid, limits, spaceId, run: known?.run ?? null };
+  if (!isThere) writeRecord(layout, { ...record, filling: true });
+  try {
+    if (head.format === 'tar') await unpackHome(context, paths.home, head, signal);
+    else await receiveHome(context, computerId, chain, signal);
+    signal.throwIfAborted();
+    // A home in use stays in its place until the other is whole.
+    writeRecord(layout, { ...record, filling: true });
+    const owner = head.format === 'btrfs' && head.uid === uid ? undefined : (uid ?? undefined);
+    await disks.finish(paths.home, { uid: owner, limitMiB: limits.diskMiB, signal });
+  } catch (error) {
+    if (isThere && existsSync(paths.home)) writeRecord(layout, known);
+    await disks.remove(unfinished(paths.home));
+    throw isDiskFull(error) ? startFailure(error) : error;
+  }
+  for (const folder of [paths.processes, paths.run]) giveFolder(folder, uid);
+  // Without snapshots, this folder says since when the home is the save.
+  if (disks.kind === 'watched')
+    mkdirSync(saveFolder(layout, computerId, head.saveId), { recursive: true, mode: 0o700 });
+  writeRecord(layout, record);
+}
+
+async function unpackHome({ disks }: HostContext, home: string, save: StoredSave, signal: AbortSignal): Promise<void> {
+  await disks.remove(unfinished(home));
+  // The limit is set afterwards. Files that shared bytes take more room unpacked, and a home over its limit is full.
+  await disks.create(unfinished(home), { uid: undefined, limitMiB: undefined });
+  await unpack(unfinished(home), save.open(signal), signal);
+}
+
+async function receiveHome(
+  context: HostContext,
+  computerId: string,
+  chain: readonly StoredSave[],
+  signal: AbortSignal,
+): Promise<void> {
+  const folderOf = ({ saveId }: StoredSave) => saveFolder(context.layout, computerId, saveId);
+  const begin = chain.findLastIndex((save) => existsSync(snapshotIn(folderOf(save))));
+  for (const save of chain.slice(begin + 1)) await receive(context, folderOf(save), save, signal);
+  const head = chain.at(-1);
+  if (head === undefined) return;
+  await context.disks.snapshot(snapshotIn(folderOf(head)), computerLayout(context.layout, computerId).home, signal);
+}
+
+/** btrfs takes what it gets for true. What comes here was sealed by an Atrium, and is opened by `open`. */
+async function receive(context: HostContext, folder: string, save: StoredSave, signal: AbortSignal): Promise<void> {
+  const draft = unfinished(folder);
+  await discard(context, draft);
+  mkdirSync(draft, { recursive: true, mode: 0o700 });
+  try {
+    await feed(await openProgram('btrfs', ['receive', '--quiet', draft], { signal }), save.open(signal));
+    // A snapshot is complete before its files are on the disk.
+    await syncHomes(context.layout.homes);
+    renameSync(draft, folder);
+  } catch (error) {
+    await discard(context, draft);
+    throw error;
+  }
+}
