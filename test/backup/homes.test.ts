@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import {
   existsSync,
   lstatSync,
@@ -102,6 +103,22 @@ test('a backup without computers has no homes, and a home that cannot be read is
     homes: { hostId: 'hst_1', computers: [] },
     gaps: ['the home of cmp_1 (read error)'],
   });
+});
+
+test('a backup has neither saves of homes nor computers whose homes are being filled', async () => {
+  const { vault } = await buildVault();
+  const { dir } = buildHostFolder();
+  const layout = hostLayout(dir);
+  const folders = [join(layout.saves, 'cmp_1', 'hsv_1', 'home'), computerLayout(layout, 'cmp_2').home];
+  for (const folder of folders) {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'file'), randomBytes(1_000_000));
+  }
+  writeRecord(layout, { computerId: 'cmp_2', uid: null, limits, spaceId: 'spc_1', run: null, filling: true });
+  const { homes, gaps } = await storeHomes({ vault, dir, signal });
+  expect(gaps).toEqual([]);
+  expect(homes?.computers.map(({ computerId }) => computerId)).toEqual(['cmp_1']);
+  expect(vault.counts.newBytes).toBeLessThan(100_000);
 });
 
 /** A tar stream of one sparse file with this name. */

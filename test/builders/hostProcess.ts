@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { Host, HostOptions } from '../../integrations/computers/host/host.ts';
+import type { FillOptions, Host, HostOptions, StoredSave, TakenSave } from '../../integrations/computers/host/host.ts';
 import { HostError, type HostErrorCode } from '../../integrations/computers/host/hostErrors.ts';
 import { computerLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { HostClient } from '../../integrations/computers/hostClient.ts';
@@ -21,9 +21,11 @@ type RemoteMethod =
   | 'list'
   | 'sweep';
 
+type SaveMethod = 'changed' | 'kept' | 'take' | 'keepOnly' | 'readTo' | 'fillFrom';
+
 export interface HostCall {
   id: number;
-  method: RemoteMethod | 'close' | 'shutdown';
+  method: RemoteMethod | SaveMethod | 'close' | 'shutdown';
   args: unknown[];
 }
 
@@ -40,8 +42,25 @@ export type HostReply =
 
 const program = fileURLToPath(new URL('../support/hostProcess.ts', import.meta.url));
 
+/** A save in a file. With `most`, only that many of its bytes come, and then none for ever. */
+export interface FiledSave extends Omit<StoredSave, 'open'> {
+  file: string;
+  most?: number;
+}
+
+/** The saves of a host in another process. Their bytes are in files. */
+export interface RemoteSaves {
+  changed(): Promise<string[]>;
+  kept(computerId: string): Promise<string[]>;
+  take(computerId: string, saveId: string): Promise<Omit<TakenSave, 'takenAt'>>;
+  keepOnly(computerId: string, saveIds: string[]): Promise<void>;
+  readTo(file: string, computerId: string, saveId: string, parentId: string | null): Promise<void>;
+  fillFrom(computerId: string, chain: FiledSave[], options: Omit<FillOptions, 'signal'>): Promise<void>;
+}
+
 export interface RemoteHost extends AsyncDisposable {
   host: Host;
+  saves: RemoteSaves;
   dir: string;
   pid: number;
   /** Computers that the host reported to have ended by themselves. */
@@ -91,10 +110,13 @@ export async function startHostProcess(options: Partial<HostOptions> & { uid?: n
     'list',
     'sweep',
   ];
-  const remote = Object.fromEntries(methods.map((method) => [method, (...args: unknown[]) => call(method, args)]));
-  const host = { ...ready, ...remote, client } as unknown as Host;
+  const saveMethods: SaveMethod[] = ['changed', 'kept', 'take', 'keepOnly', 'readTo', 'fillFrom'];
+  const callsOf = (names: HostCall['method'][]) =>
+    Object.fromEntries(names.map((method) => [method, (...args: unknown[]) => call(method, args)]));
+  const host = { ...ready, ...callsOf(methods), client } as unknown as Host;
   return {
     host,
+    saves: callsOf(saveMethods) as unknown as RemoteSaves,
     dir,
     pid: child.pid ?? 0,
     ended,

@@ -47,12 +47,19 @@ export async function openProgram(
   const opened = Promise.withResolvers<Socket>();
   const ended = Promise.withResolvers<void>();
   let complaint = '';
+  const close = (error: Error) => {
+    opened.promise.then(
+      (stream) => stream.destroy(error),
+      () => undefined,
+    );
+  };
   const end = (failure?: ProgramFailed) => {
     signal.removeEventListener('abort', kill);
     if (failure === undefined) return ended.resolve();
     const error = signal.aborted ? signal.reason : failure;
     opened.reject(error);
     ended.reject(error);
+    close(error);
   };
   const command = [...through, file, ...args];
   const program = spawner().ask({ do: 'stream', command }, (news, socket) => {
@@ -68,10 +75,7 @@ export async function openProgram(
   });
   const kill = () => {
     program.tell({ do: 'kill' });
-    opened.promise.then(
-      (stream) => stream.destroy(signal.reason),
-      () => undefined,
-    );
+    close(signal.reason);
   };
   signal.addEventListener('abort', kill, { once: true });
   ended.promise.catch(() => undefined); // its user may only await the stream

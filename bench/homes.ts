@@ -1,0 +1,183 @@
+import { execFileSync } from 'node:child_process';
+import { createReadStream, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createHost } from '../integrations/computers/host/createHost.ts';
+import type { Host } from '../integrations/computers/host/host.ts';
+import { computerLayout, hostLayout } from '../integrations/computers/host/layout.ts';
+import { collectOutput } from '../integrations/computers/output/collectOutput.ts';
+import type { ComputerLimits } from '../integrations/computers/types.ts';
+import { quantile, quantiles, timed } from './support/times.ts';
+
+/**
+ * Measures saves of a home at its host: `npx node bench/homes.ts`, as root with btrfs. Beside each figure is the same
+ * by hand, with btrfs alone. `HOME_MB` in `FILES`, `ROUNDS` of small changes and `SECONDS` of writing make it smaller.
+ */
+const size = (name: string, usual: number) => Number(process.env[name] ?? usual);
+const megabytes = size('HOME_MB', 1_000);
+const files = size('FILES', 10_000);
+const rounds = size('ROUNDS', 20);
+const seconds = size('SECONDS', 10);
+const out = (line: string) => process.stdout.write(`${line}\n`);
+const shell = (script: string, ...args: string[]) => execFileSync('sh', ['-c', script, 'sh', ...args]).toString();
+const { signal } = new AbortController();
+const limits: ComputerLimits = {
+  cpuMilli: 2_000,
+  memoryMiB: 1_024,
+  diskMiB: 2 * megabytes + 1_024,
+  maxTasks: 256,
+  maxProcesses: 20,
+  maxLogBytes: 16 * 1_048_576,
+};
+const computerId = 'cmp_bench';
+const spec = { computerId, spaceId: 'spc_bench', generation: 1, limits, env: {} };
+
+let count = 0;
+async function runIn(host: Host, command: string | string[]): Promise<string> {
+  const client = host.client(computerId);
+  const processId = `p${count++}`;
+  await client.startProcess({ processId, command });
+  return (await collectOutput(client.output(processId, { follow: true }), { maxBytes: 1_000_000 })).stdout;
+}
+
+const bytesOf = async (bytes: AsyncIterable<Buffer>) => {
+  let total = 0;
+  for await (const chunk of bytes) total += chunk.length;
+  return total;
+};
+
+/** Writes the files of a home. Two fifths of each are random. */
+async function fillHome(host: Host): Promise<void> {
+  const bytes = Math.round((megabytes * 1e6) / files);
+  const random = Math.round(bytes * 0.4);
+  const program = `open my $r, "<", "/dev/urandom"; for my $n (1 .. ${files}) { mkdir "d" . int($n / 100);
+    sysread $r, my $text, ${random}; open my $f, ">", "d" . int($n / 100) . "/$n" or die; print $f $text, "a" x ${bytes - random} }`;
+  await runIn(host, ['perl', '-e', program]);
+}
+
+/** Saves small changes, and makes the same snapshots by hand in between. */
+async function measureChanges(host: Host, dir: string): Promise<void> {
+  const { homes } = hostLayout(dir);
+  const { home } = computerLayout(hostLayout(dir), computerId);
+  const byHand = join(homes, '.byhand');
+  mkdirSync(byHand);
+  const snapshot = 'btrfs subvolume snapshot -r "$1" "$2" > /dev/null';
+  shell(snapshot, home, join(byHand, '0'));
+  const times: number[] = [];
+  const looks: number[] = [];
+  const reference: number[] = [];
+  const sizes: number[] = [];
+  let parent = 'hsv_first';
+  for (let n = 1; n <= rounds; n++) {
+    await runIn(host, `echo ${n} > new${n}; mv d1/${100 + n} moved${n}; rm d2/${200 + n}; sync`);
+    looks.push(await timed(() => host.saves.changed()));
+    const saveId = `hsv_${n}`;
+    const save = async () => {
+      await host.saves.take(computerId, saveId);
+      sizes.push(await bytesOf(host.saves.read(computerId, saveId, parent, signal)));
+    };
+    const hand = () =>
+      shell(
+        `${snapshot}; btrfs send --quiet -p "$3" "$2" | zstd -1 > /dev/null`,
+        home,
+        join(byHand, String(n)),
+        join(byHand, String(n - 1)),
+      );
+    if (n % 2 === 0) reference.push(await timed(hand));
+    times.push(await timed(save));
+    if (n % 2 === 1) reference.push(await timed(hand));
+    await host.saves.keepOnly(computerId, [saveId]);
+    shell('btrfs subvolume delete "$1" > /dev/null', join(byHand, String(n - 1)));
+    parent = saveId;
+  }
+  shell('btrfs subvolume delete "$1" > /dev/null; rmdir "$2"', join(byHand, String(rounds)), byHand);
+  const ratio = (quantile(times, 0.5) / quantile(reference, 0.5)).toFixed(1);
+  out(`a look for changes: ${quantiles(looks)}`);
+  out(
+    `a save after a write, a move and a delete: ${quantiles(times)}, ${quantile(sizes, 0.5)} bytes; snapshot and send | zstd by hand ${quantiles(reference)}: × ${ratio}`,
+  );
+}
+
+async function measureWhole(host: Host, dir: string, folder: string): Promise<string> {
+  await host.saves.take(computerId, 'hsv_first');
+  const file = join(folder, 'first');
+  const kept = join(hostLayout(dir).saves, computerId, 'hsv_first', 'home');
+  const hand = await timed(() => shell('btrfs send --quiet "$1" > "$2"', kept, file));
+  const ms = await timed(() => writeFile(file, host.saves.read(computerId, 'hsv_first', null, signal)));
+  out(`a whole home to a file: ${ms.toFixed(0)} ms; send by hand ${hand.toFixed(0)} ms: × ${(ms / hand).toFixed(2)}`);
+  return file;
+}
+
+async function measureFill(file: string): Promise<void> {
+  await withHost(async (host, dir) => {
+    const byHand = join(hostLayout(dir).homes, '.byhand');
+    mkdirSync(byHand);
+    const hand = await timed(() => shell('btrfs receive --quiet "$1" < "$2"; sync -f "$1"', byHand, file));
+    shell('btrfs subvolume delete "$1/home" > /dev/null; btrfs subvolume sync "$1" > /dev/null; rmdir "$1"', byHand);
+    const open = () => createReadStream(file) as AsyncIterable<Buffer>;
+    const chain = [{ saveId: 'hsv_first', format: 'btrfs' as const, uid: null, open }];
+    const options = { limits, spaceId: spec.spaceId, signal };
+    const ms = await timed(() => host.saves.fill(computerId, chain, options));
+    out(
+      `a home filled and given to its user: ${ms.toFixed(0)} ms; receive by hand ${hand.toFixed(0)} ms: × ${(ms / hand).toFixed(2)}`,
+    );
+  });
+}
+
+/** How many small files a program writes in a second, in turns with and without a save every second. */
+async function measureWriter(host: Host): Promise<void> {
+  const program = `my $end = time + ${seconds}; my $n = 0; while (time < $end) { open my $f, ">", "w/" . $n++ % 1000; print $f "a" x 20000 } print $n`;
+  await runIn(host, 'mkdir w');
+  const rates: Record<'with' | 'without', number[]> = { with: [], without: [] };
+  let parent = host.saves.kept(computerId)[0] ?? null;
+  let n = 0;
+  for (const how of ['without', 'with', 'without', 'with', 'without'] as const) {
+    const writing = runIn(host, ['perl', '-e', program]);
+    let isOver = false;
+    void writing.finally(() => (isOver = true));
+    while (how === 'with' && !isOver) {
+      const saveId = `hsv_w${n++}`;
+      await host.saves.changed();
+      await host.saves.take(computerId, saveId);
+      await bytesOf(host.saves.read(computerId, saveId, parent, signal));
+      await host.saves.keepOnly(computerId, [saveId]);
+      parent = saveId;
+      await delay(1_000);
+    }
+    rates[how].push(Number(await writing) / seconds);
+  }
+  const [saved, alone] = [quantile(rates.with, 0.5), quantile(rates.without, 0.5)];
+  out(
+    `files of 20 kB that a program writes: ${saved.toFixed(0)} a second with a save every second (${n} saves), ${alone.toFixed(0)} without: × ${(saved / alone).toFixed(2)}`,
+  );
+}
+
+async function withHost(work: (host: Host, dir: string) => Promise<void>): Promise<void> {
+  const dir = mkdtempSync(join(tmpdir(), 'atrium-bench-'));
+  execFileSync('chmod', ['711', dir]);
+  const host = await createHost({ dir });
+  try {
+    if (!host.rights.diskLimits) throw new Error(`this machine has no snapshots: ${host.rights.off.join('; ')}`);
+    await work(host, dir);
+  } finally {
+    for (const each of await host.list()) await host.destroy(each.computerId);
+    await host.shutdown();
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'atrium-bench-'));
+try {
+  await withHost(async (host, dir) => {
+    await host.start(spec);
+    await fillHome(host);
+    const file = await measureWhole(host, dir, folder);
+    await measureChanges(host, dir);
+    await measureWriter(host);
+    await measureFill(file);
+  });
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

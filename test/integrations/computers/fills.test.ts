@@ -1,0 +1,138 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { hostLayout } from '../../../integrations/computers/host/layout.ts';
+import { buildHost, computerSpec, runOn, startComputer, usualLimits } from '../../builders/host.ts';
+import { type FiledSave, startHostProcess } from '../../builders/hostProcess.ts';
+import { contentOf, cutOff, filling, readSave, saveHome, savesIn } from '../../builders/saves.ts';
+import { waitFor } from '../../support/waitFor.ts';
+import { drivers } from './drivers.ts';
+
+const [{ missing, options } = { missing: 'no driver', options: {} }] = drivers;
+
+describe('saves from which a home is filled', () => {
+  if (missing !== undefined) {
+    process.stderr.write(`\nNOT RUN: fills of homes: ${missing}\n`);
+    it(`is not tested on this machine: ${missing}`, () => expect(missing).not.toBe(''));
+    return;
+  }
+
+  it('that come only in part make no home, and a repeated fill goes on behind the last whole one', async () => {
+    await using one = await buildHost(options);
+    await using two = await buildHost(options);
+    const { client, computerId } = await startComputer(one.host);
+    await runOn(client, 'echo one > one; head -c 1000000 /dev/urandom > big');
+    const first = await saveHome(one.host, computerId, 'hsv_1');
+    await runOn(client, 'echo two > two; head -c 1000000 /dev/urandom > big');
+    const second = await saveHome(one.host, computerId, 'hsv_2', 'hsv_1');
+    const spec = computerSpec({ computerId, generation: 2 });
+    for (const chain of [[cutOff(first)], [first, cutOff(second)]]) {
+      await expect(two.host.saves.fill(computerId, chain, filling)).rejects.toThrow('the store is away');
+      expect(await two.host.inspect(computerId)).toEqual({ state: 'absent' });
+      expect(await two.host.list()).toEqual([]);
+      await expect(two.host.start(spec)).rejects.toMatchObject({ code: 'COMPUTER_ABSENT' });
+      await expect(two.host.files(computerId)).rejects.toMatchObject({ code: 'COMPUTER_ABSENT' });
+      expect(await two.host.saves.changed()).toEqual([]);
+    }
+    expect(two.host.saves.kept(computerId)).toEqual(['hsv_1']);
+    const unread = (): never => {
+      throw new Error('it was read again');
+    };
+    await two.host.saves.fill(computerId, [{ ...first, open: unread }, second], filling);
+    await two.host.saves.fill(computerId, [{ ...first, open: unread }], filling); // the home is there
+    expect(contentOf(two.dir, computerId)).toBe(contentOf(one.dir, computerId));
+    await two.host.start(spec);
+  });
+
+  it('make no home when their host is killed meanwhile, and do so at the next attempt', async () => {
+    await using one = await buildHost(options);
+    const killed = await startHostProcess(options);
+    const { client, computerId } = await startComputer(one.host);
+    await runOn(client, 'echo one > one');
+    const saves = [await saveHome(one.host, computerId, 'hsv_1')];
+    await runOn(client, 'head -c 3000000 /dev/urandom > big');
+    saves.push(await saveHome(one.host, computerId, 'hsv_2', 'hsv_1'));
+    const [first, second] = saves.map(({ bytes, open: _, ...save }) => {
+      const file = join(one.dir, save.saveId);
+      writeFileSync(file, bytes);
+      return { ...save, file };
+    }) as [FiledSave, FiledSave];
+    const { signal: _, ...given } = filling;
+    const cut = killed.saves.fillFrom(computerId, [first, { ...second, most: 1_000_000 }], given).catch(() => 'cut');
+    await waitFor('the second save', () => savesIn(killed.dir).some((path) => path.endsWith('hsv_2.fork/home/big')));
+    await killed.kill();
+    expect(await cut).toBe('cut');
+    await using again = await startHostProcess({ ...options, dir: killed.dir });
+    expect(await again.host.inspect(computerId)).toEqual({ state: 'absent' });
+    const spec = computerSpec({ computerId, generation: 2 });
+    await expect(again.host.start(spec)).rejects.toMatchObject({ code: 'COMPUTER_ABSENT' });
+    expect(savesIn(killed.dir).filter((path) => path.includes('hsv_2'))).toEqual([]);
+    await again.saves.fillFrom(computerId, [{ ...first, file: '/none' }, second], given); // the first is not read again
+    expect(contentOf(again.dir, computerId)).toBe(contentOf(one.dir, computerId));
+    await again.host.start(spec);
+    // What nobody filled is removed as well.
+    await again.host.destroy(computerId);
+    expect(savesIn(again.dir)).toEqual([]);
+  });
+
+  it('replace the home of a stopped computer, and leave it as it is if they come only in part', async () => {
+    await using one = await buildHost(options);
+    const { host, dir } = one;
+    const { client, computerId, spec } = await startComputer(host);
+    await runOn(client, 'echo one > one');
+    const first = await saveHome(host, computerId, 'hsv_1');
+    await runOn(client, 'rm one; echo two > two');
+    await host.saves.keepOnly(computerId, []);
+    const replacing = { ...filling, replaces: true };
+    await expect(host.saves.fill(computerId, [first], replacing)).rejects.toMatchObject({ code: 'HOME_IN_USE' });
+    await host.stop(computerId);
+    expect((await (await host.files(computerId)).statFile('two')).size).toBe(4); // its sandbox stays open
+    const before = contentOf(dir, computerId);
+    await host.saves.fill(computerId, [first], filling);
+    await expect(host.saves.fill(computerId, [cutOff(first)], replacing)).rejects.toThrow('the store is away');
+    expect(contentOf(dir, computerId)).toBe(before);
+    await host.saves.fill(computerId, [first], replacing);
+    await host.start({ ...spec, generation: 2 });
+    expect((await runOn(client, 'ls')).stdout).toBe('one\n');
+  });
+
+  it('for which there is no room are DISK_FULL, and other computers and their saves stay as they are', async () => {
+    await using one = await buildHost(options);
+    await using small = await buildHost({ ...options, imageMiB: 300 });
+    const limits = { ...usualLimits, diskMiB: 1_000 };
+    const { client, computerId } = await startComputer(one.host, { limits });
+    await runOn(client, 'head -c 400000000 /dev/urandom > big');
+    const first = await saveHome(one.host, computerId, 'hsv_1');
+    const other = await startComputer(small.host);
+    await runOn(other.client, 'echo kept > kept');
+    const kept = await saveHome(small.host, other.computerId, 'hsv_2');
+    const full = { code: 'DISK_FULL' };
+    await expect(small.host.saves.fill(computerId, [first], { ...filling, limits })).rejects.toMatchObject(full);
+    expect(await small.host.inspect(computerId)).toEqual({ state: 'absent' });
+    expect(small.host.saves.kept(computerId)).toEqual([]);
+    expect((await readSave(small.host, other.computerId, 'hsv_2')).equals(kept.bytes)).toBe(true);
+    await small.host.destroy(computerId);
+    expect((await runOn(other.client, 'cat kept; echo more > more; sync; cat more')).stdout).toBe('kept\nmore\n');
+  });
+
+  it('of no computer, and those not taken or received completely, are removed with old quotas', async () => {
+    const one = await buildHost(options);
+    const { computerId } = await startComputer(one.host);
+    await one.host.saves.take(computerId, 'hsv_1');
+    const { saves, homes } = hostLayout(one.dir);
+    for (const folder of ['cmp_gone/hsv_1', `${computerId}/hsv_2.fork`]) {
+      mkdirSync(join(saves, folder), { recursive: true });
+      execFileSync('btrfs', ['subvolume', 'create', join(saves, folder, 'home')]);
+      writeFileSync(join(saves, folder, 'home/file'), 'part');
+    }
+    execFileSync('btrfs', ['qgroup', 'create', '0/9999', homes]);
+    await one.host.close();
+    await using again = await buildHost({ ...options, dir: one.dir });
+    expect(readdirSync(saves)).toEqual([computerId]);
+    expect(again.host.saves.kept(computerId)).toEqual(['hsv_1']);
+    expect(readdirSync(join(saves, computerId))).toEqual(['hsv_1']);
+    const quotas = () => execFileSync('btrfs', ['qgroup', 'show', homes]).toString();
+    await waitFor('the old quota to go', () => !quotas().includes('0/9999'));
+    expect(await again.host.saves.changed()).toEqual([]);
+  });
+});
