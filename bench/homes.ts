@@ -117,7 +117,7 @@ async function measureFill(file: string): Promise<void> {
     const hand = await timed(() => shell('btrfs receive --quiet "$1" < "$2"; sync -f "$1"', byHand, file));
     shell('btrfs subvolume delete "$1/home" > /dev/null; btrfs subvolume sync "$1" > /dev/null; rmdir "$1"', byHand);
     const open = () => createReadStream(file) as AsyncIterable<Buffer>;
-    const chain = [{ saveId: 'hsv_first', format: 'btrfs' as const, uid: null, open }];
+    const chain = [{ saveId: 'hsv_first', format: 'btrfs' as const, uid: null, homeBytes: megabytes * 1e6, open }];
     const options = { limits, spaceId: spec.spaceId, signal };
     const ms = await timed(() => host.saves.fill(computerId, chain, options));
     out(

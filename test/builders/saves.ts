@@ -29,9 +29,9 @@ export async function saveHome(
   saveId: string,
   parentId: string | null = null,
 ): Promise<ReadSave> {
-  const { format, uid } = await host.saves.take(computerId, saveId);
+  const { takenAt: _, ...taken } = await host.saves.take(computerId, saveId);
   const bytes = await readSave(host, computerId, saveId, parentId);
-  return { saveId, format, uid, bytes, open: () => inPieces(bytes) };
+  return { ...taken, saveId, bytes, open: () => inPieces(bytes) };
 }
 
 async function* inPieces(bytes: Buffer): AsyncGenerator<Buffer> {

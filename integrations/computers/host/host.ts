@@ -168,7 +168,7 @@ export interface HostSaves {
   /**
    * Makes the home of a computer from a whole home and the changes that follow it. Until that is done, this host does
    * not have the computer. The snapshots are kept. Does nothing if the home is there, unless it `replaces` that. Throws
-   * `SAVE_UNREADABLE` if this host's file system does not have the saves' format.
+   * `DISK_FULL` if there is no room for that many bytes, and `SAVE_UNREADABLE` if this host's file system does not have the saves' format.
    */
   fill(computerId: string, chain: readonly StoredSave[], options: FillOptions): Promise<void>;
 }
@@ -184,7 +184,7 @@ export interface TakenSave {
   format: SaveFormatName;
 }
 
-export interface StoredSave extends Pick<TakenSave, 'uid' | 'format'> {
+export interface StoredSave extends Omit<TakenSave, 'takenAt'> {
   saveId: string;
   open(signal: AbortSignal): AsyncIterable<Buffer>;
 }

@@ -26,7 +26,7 @@ describe.each(drivers.filter(({ name }) => withoutImage.includes(name)))('saves 
     const file = join(one.dir, 'save');
     await one.saves.readTo(file, computerId, 'hsv_1', null);
     expect(await one.saves.kept(computerId)).toEqual([]);
-    const save = { saveId: 'hsv_1', format: 'tar' as const, uid: null, file };
+    const save = { saveId: 'hsv_1', format: 'tar' as const, uid: null, homeBytes: 0, file };
     const cut = { ...save, file: join(one.dir, 'none') };
     await expect(two.saves.fillFrom(computerId, [cut], given)).rejects.toThrow('ENOENT');
     expect(await two.host.inspect(computerId)).toEqual({ state: 'absent' });
@@ -64,7 +64,7 @@ describe.each(drivers.filter(({ name }) => withoutImage.includes(name)))('saves 
     const file = join(one.dir, 'save');
     await one.saves.readTo(file, computerId, 'hsv_1', null);
     const open = () => createReadStream(file) as AsyncIterable<Buffer>;
-    await two.host.saves.fill(computerId, [{ saveId: 'hsv_1', format: 'tar', uid: null, open }], filling);
+    await two.host.saves.fill(computerId, [{ saveId: 'hsv_1', format: 'tar', uid: null, homeBytes: 0, open }], filling);
     await two.host.start(computerSpec({ computerId, generation: 2, limits: usualLimits }));
     expect((await runOn(two.host.client(computerId), 'cat one')).stdout).toBe('one\n');
     expect(two.host.saves.kept(computerId)).toEqual([]);

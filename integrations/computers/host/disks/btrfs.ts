@@ -141,8 +141,12 @@ async function removeOldQuotas(homes: string): Promise<void> {
   const quotas = await run('btrfs', ['qgroup', 'show', '--raw', homes]);
   const volumes = await run('btrfs', ['subvolume', 'list', homes]);
   const deleted = await run('btrfs', ['subvolume', 'list', '-d', homes]); // not cleaned up yet
-  const used = new Set([...`${volumes}${deleted}`.matchAll(/^ID (\d+)/gm)].map(([, id]) => id));
-  for (const [, id] of quotas.matchAll(/^0\/(\d+)/gm)) {
-    if (Number(id) >= firstVolume && !used.has(id)) await run('btrfs', ['qgroup', 'destroy', `0/${id}`, homes]);
-  }
+  for (const quota of oldQuotas(quotas, volumes + deleted)) await run('btrfs', ['qgroup', 'destroy', quota, homes]);
+}
+
+/** The quotas in the list of quotas whose subvolumes are not in the list of subvolumes. */
+export function oldQuotas(quotas: string, volumes: string): string[] {
+  const used = new Set([...volumes.matchAll(/^ID (\d+) /gm)].map(([, id]) => Number(id)));
+  const ids = [...quotas.matchAll(/^0\/(\d+) /gm)].map(([, id]) => Number(id));
+  return ids.filter((id) => id >= firstVolume && !used.has(id)).map((id) => `0/${id}`);
 }

@@ -51,10 +51,10 @@ export function startFailure(error: unknown): HostError {
   return new HostError(isDiskFull(error) ? 'DISK_FULL' : 'START_FAILED', reason);
 }
 
-/** Throws `DISK_FULL` if there is no room for another home. Existing homes can still be used. */
-export function requireRoom({ disks }: HostContext): void {
+/** Throws `DISK_FULL` if there is no room for another home with so many bytes. Existing homes can still be used. */
+export function requireRoom({ disks }: HostContext, homeBytes = 0): void {
   const room = disks.room();
-  if (room.freeBytes < leastForHome) throw new HostError('DISK_FULL', describeRoom(room));
+  if (room.freeBytes < homeBytes + leastForHome) throw new HostError('DISK_FULL', describeRoom(room));
 }
 
 /** Settles an earlier run. Returns an answer if nothing needs to start. */

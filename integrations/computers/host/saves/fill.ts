@@ -36,7 +36,7 @@ export async function fill(
   if (head === undefined || (head.format === 'btrfs' && disks.kind !== 'limited')) {
     throw new HostError('SAVE_UNREADABLE', 'the homes of this host are ordinary folders, which btrfs cannot fill');
   }
-  requireRoom(context);
+  requireRoom(context, Math.max(...chain.map(({ homeBytes }) => homeBytes)));
   makeComputerDir(paths.dir);
   const uid = known === undefined ? (uids?.take(paths.dir, head.uid ?? undefined) ?? null) : known.uid;
   const record: ComputerRecord = { computerId, uid, limits, spaceId, run: known?.run ?? null };
