@@ -228,6 +228,20 @@ export const mutations: readonly Mutation[] = [
     replacement: "['authorization', 'set-cookie']",
     caughtBy: 'test/telemetry/logger.test.ts',
   },
+  {
+    name: 'A host does not see what was written to a home since its last save',
+    file: 'integrations/computers/host/saves/btrfs.ts',
+    piece: 'await syncHomes(homes);',
+    replacement: '',
+    caughtBy: 'test/integrations/computers/saves.test.ts',
+  },
+  {
+    name: 'A computer starts with an empty home after a fill that was cut off',
+    file: 'integrations/computers/host/life/start.ts',
+    piece: 'if (record.filling === true) throw',
+    replacement: 'if (record.removing === true) throw',
+    caughtBy: 'test/integrations/computers/fills.test.ts',
+  },
 ];
 
 /** The file's source with the fault. Undefined if the source does not have the piece exactly once. */

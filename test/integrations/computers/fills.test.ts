@@ -105,6 +105,7 @@ describe('saves from which a home is filled', () => {
     await runOn(client, 'head -c 400000000 /dev/urandom > big');
     const first = await saveHome(one.host, computerId, 'hsv_1');
     const other = await startComputer(small.host);
+    const filler = await startComputer(small.host, { limits });
     await runOn(other.client, 'echo kept > kept');
     const kept = await saveHome(small.host, other.computerId, 'hsv_2');
     const full = { code: 'DISK_FULL' };
@@ -121,8 +122,16 @@ describe('saves from which a home is filled', () => {
       expect(small.host.saves.kept(computerId)).toEqual([]);
     }
     expect(received).toEqual(['hsv_0']);
-    expect((await readSave(small.host, other.computerId, 'hsv_2')).equals(kept.bytes)).toBe(true);
     await small.host.destroy(computerId);
+    // A save needs little room. Where there is none, the earlier one stays.
+    await runOn(filler.client, 'head -c 600000000 /dev/zero > big; sync');
+    const taken = small.host.saves.take(other.computerId, 'hsv_3').then(
+      () => ['hsv_2', 'hsv_3'],
+      (error: { code: string }) => error.code === 'DISK_FULL' && ['hsv_2'],
+    );
+    expect(await taken).toEqual(small.host.saves.kept(other.computerId));
+    expect((await readSave(small.host, other.computerId, 'hsv_2')).equals(kept.bytes)).toBe(true);
+    await small.host.destroy(filler.computerId);
     expect((await runOn(other.client, 'cat kept')).stdout).toBe('kept\n');
     // The file system takes a moment to free what was removed.
     await waitFor('room', async () => (await runOn(other.client, 'echo more > more && sync')).exitCode === 0);
