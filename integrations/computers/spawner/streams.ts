@@ -19,7 +19,7 @@ export const patiently = ['nice', '-n', '19'];
 
 /** A running program. */
 export interface Program {
-  /** Its input and output. Destroying it kills the program. */
+  /** Its input and output. Destroying it before its end kills the program. */
   stream: Socket;
   /** Rejects if it fails. */
   ended: Promise<void>;
@@ -81,7 +81,8 @@ export async function openProgram(
   ended.promise.catch(() => undefined); // its user may only await the stream
   const stream = await opened.promise;
   stream.on('error', () => undefined); // its user sees it too
-  stream.once('close', () => program.tell({ do: 'kill' }));
+  // A program may close its output before it ends.
+  stream.once('close', () => stream.readableEnded || program.tell({ do: 'kill' }));
   stream.write('\n'); // the program begins
   return { stream, ended: ended.promise };
 }

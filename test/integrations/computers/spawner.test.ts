@@ -107,6 +107,10 @@ describe('a program with a stream', () => {
   const { signal } = new AbortController();
   const shell = (script: string, given = signal) => openProgram('sh', ['-c', script], { signal: given });
 
+  async function* inputOf(chunks: number): AsyncGenerator<Buffer> {
+    for (let n = 0; n < chunks; n++) yield Buffer.alloc(10_000, String(n % 10));
+  }
+
   async function* endless(): AsyncGenerator<Buffer> {
     for (;;) yield Buffer.alloc(65_536);
   }
@@ -134,11 +138,15 @@ describe('a program with a stream', () => {
 
   it('gets all of its input, and ends after it', async () => {
     const file = join(folder, 'fed');
-    const bytes = (async function* () {
-      for (let n = 0; n < 50; n++) yield Buffer.alloc(10_000, String(n % 10));
-    })();
-    await feed(await shell(`cat > ${file}; echo more >> ${file}`), bytes);
+    await feed(await shell(`cat > ${file}; echo more >> ${file}`), inputOf(50));
     expect(readFileSync(file, 'latin1')).toMatch(/^0{10000}1{10000}.*9{10000}more\n$/s);
+  });
+
+  it('may close its input and output before it ends', async () => {
+    const closing = 'exec 0<&- 1>&-; i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done';
+    for await (const chunk of outputOf(await shell(`echo all; ${closing}`))) expect(chunk.toString()).toBe('all\n');
+    await feed(await shell(`cat > /dev/null; ${closing}`), inputOf(1));
+    await expect(feed(await shell(`cat > /dev/null; ${closing}; exit 5`), inputOf(1))).rejects.toThrow('(5)');
   });
 
   it('fails with the last line of its standard error, or with the failure of its input', async () => {
