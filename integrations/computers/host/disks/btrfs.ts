@@ -18,6 +18,7 @@ import {
 } from './image.ts';
 import { giveAll, syncAll } from './watched.ts';
 
+/** How often old quotas are removed. */
 const tidyMs = 3_600_000;
 /** The lowest id of a subvolume. The file system's own tree has a lower one. */
 const firstVolume = 256;
@@ -141,7 +142,10 @@ async function removeOldQuotas(homes: string): Promise<void> {
   const quotas = await run('btrfs', ['qgroup', 'show', '--raw', homes]);
   const volumes = await run('btrfs', ['subvolume', 'list', homes]);
   const deleted = await run('btrfs', ['subvolume', 'list', '-d', homes]); // not cleaned up yet
-  for (const quota of oldQuotas(quotas, volumes + deleted)) await run('btrfs', ['qgroup', 'destroy', quota, homes]);
+  for (const quota of oldQuotas(quotas, volumes + deleted)) {
+    // A newer kernel may just have removed it.
+    await run('btrfs', ['qgroup', 'destroy', quota, homes]).catch(() => undefined);
+  }
 }
 
 /** The quotas in the list of quotas whose subvolumes are not in the list of subvolumes. */

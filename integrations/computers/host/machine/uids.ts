@@ -27,7 +27,7 @@ const count = 100_000;
 export interface Uids {
   /** One of the uids, for trials. */
   first: number;
-  /** Takes the preferred uid if it is free. */
+  /** Takes a free uid, if possible the preferred one. */
   take(computerDir: string, preferred?: number): number;
   free(uid: number): void;
 }

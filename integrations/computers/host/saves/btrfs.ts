@@ -4,6 +4,7 @@ import type { HostContext } from '../context.ts';
 import { snapshotIn } from './folders.ts';
 import type { SaveFormat } from './saves.ts';
 
+/** What programs have written so far has to get to the disk first. */
 const syncTimeoutMs = 10 * 60_000;
 
 /** Saves homes by snapshots. They are outside of the homes' limits, and share with the homes what has not changed. */
@@ -16,7 +17,8 @@ export function btrfsSaves({ layout }: Pick<HostContext, 'layout'>): SaveFormat 
       return unsaved(await run('btrfs', ['subvolume', 'list', '-gcuq', homes]), computerIds);
     },
     async keep(home, folder, signal) {
-      await run('btrfs', ['subvolume', 'snapshot', '-r', home, snapshotIn(folder)], { signal });
+      const args = ['subvolume', 'snapshot', '-r', home, snapshotIn(folder)];
+      await run('btrfs', args, { signal, timeoutMs: syncTimeoutMs });
     },
     open({ folder, parent }, signal) {
       const since = parent === null ? [] : ['-p', snapshotIn(parent)];
