@@ -29,6 +29,8 @@ export const idPrefixes = {
   mcpServer: 'mcp',
   computer: 'cmp',
   computerHost: 'hst',
+  homeSave: 'hsv',
+  computerSnapshot: 'snp',
   portLink: 'pln',
   process: 'prc',
   desktopSession: 'dsk',

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { HostedState } from '../../integrations/computers/types.ts';
-import { type Alive, activeOn, forgetRemains, noteAlive, noteGone, remainsOn } from '../../models/computers/beats.ts';
+import { type Alive, activeOn, noteAlive, noteGone } from '../../models/computers/beats.ts';
 import type { Computer } from '../../models/computers/computer.ts';
 import { type HostReport, reportHost } from '../../models/computers/hosts.ts';
+import { forgetRemains, remainsOn } from '../../models/computers/remains.ts';
 import type { HostDeps } from './deps.ts';
 
 type Hosted = { computerId: string; hosted: HostedState };
@@ -55,10 +56,13 @@ export class HostBeat {
         await this.#deps.workflows.startComputer(computer);
       });
     }
-    for (const computerId of await remainsOn(database, host.hostId)) {
+    const { hostId } = host;
+    for (const { computerId, isAlive } of await remainsOn(database, hostId)) {
+      // What a living computer has here may be work that was never saved: homeSaves.ts removes it.
+      if (isAlive) continue;
       await this.#each(computerId, async () => {
         await host.destroy(computerId);
-        await forgetRemains(database, host.hostId, computerId);
+        await forgetRemains(database, { hostId, computerId });
       });
     }
   }

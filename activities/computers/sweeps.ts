@@ -1,10 +1,11 @@
 import { restlessComputers } from '../../models/computers/computer.ts';
 import { forgetSilentHosts } from '../../models/computers/removedHosts.ts';
-import { type Sweeps, sweepActors } from '../sweepEach.ts';
+import { collectSave, looseSaves } from '../../models/computers/saveRows.ts';
+import { graceBefore, type SweepReport, type Sweeps, sweepActors, sweepEach } from '../sweepEach.ts';
 import type { ComputerDeps } from './deps.ts';
 
 export function createComputerSweeps(deps: ComputerDeps) {
-  const { database, workflows } = deps;
+  const { config, database, logger, workflows } = deps;
   return {
     /** Computers that run or have an order. */
     sweepComputers: sweepActors(deps, {
@@ -16,10 +17,19 @@ export function createComputerSweeps(deps: ComputerDeps) {
 
     /** Forgets silent hosts without computers. Returns how many. */
     forgetSilentHosts: (): Promise<number> => forgetSilentHosts(database, new Date()),
+
+    /** Removes saved homes that belong to nothing any more. */
+    collectHomeSaves: (): Promise<SweepReport> =>
+      sweepEach({
+        logger,
+        before: graceBefore(config),
+        page: (page) => looseSaves(database, page),
+        look: async ({ id }) => ((await collectSave(database, id)) > 0 ? 'ended' : 'left'),
+      }),
   };
 }
 
 export const computerSweeps = {
   rescue: ['sweepComputers'],
-  upkeep: ['forgetSilentHosts'],
+  upkeep: ['forgetSilentHosts', 'collectHomeSaves'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createComputerSweeps>>;

@@ -24,6 +24,7 @@ import { countUnendedTurns } from '../../models/chat/unendedTurns.ts';
 import { createComputerSecrets } from '../../models/computers/computerSecrets.ts';
 import { createComputers } from '../../models/computers/computers.ts';
 import { createPortLinks } from '../../models/computers/portLinks.ts';
+import { createSealedSaves } from '../../models/computers/sealedSaves.ts';
 import { type Database, openDatabase } from '../../models/database/database.ts';
 import { createSpaceDatabases } from '../../models/databases/index.ts';
 import { createContentFindings, type Damage } from '../../models/drive/findings.ts';
@@ -148,6 +149,7 @@ export async function createServices({ config, logger, readers, remoteWriters, d
     spaceDatabases: createSpaceDatabases(database, envelope, config),
     tenantServer: openTenantServer(config),
     sealedProfiles: createSealedProfiles(envelope),
+    sealedSaves: createSealedSaves(envelope),
     computerSecrets: createComputerSecrets(database, envelope),
     egressRules: createEgressRules(database),
     egressAuthorities: createEgressAuthorities(database, envelope, createAuthority),

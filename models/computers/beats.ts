@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
 import type { Config } from '../../config/index.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { execute, select } from '../database/sql.ts';
+import { select } from '../database/sql.ts';
 import { chargeAll } from './charging.ts';
 import { activeStatuses, type Computer, computerColumns, computerOf } from './computer.ts';
 import { lockAnyComputer } from './computers.ts';
@@ -28,17 +28,6 @@ export async function activeOn({ pool }: Pick<Database, 'pool'>, hostId: string)
   const sql = `SELECT ${computerColumns} FROM computers WHERE host_id = ? AND status IN ('running', 'paused')`;
   const rows = await select<object>(pool, sql, [hostId]);
   return rows.map(computerOf);
-}
-
-/** The homes of deleted computers that this host still has to remove. */
-export async function remainsOn({ pool }: Pick<Database, 'pool'>, hostId: string): Promise<string[]> {
-  const sql = 'SELECT computer_id AS id FROM computer_remains WHERE host_id = ? ORDER BY since LIMIT 100';
-  const rows = await select(pool, sql, [hostId]);
-  return rows.map(({ id }) => id as string);
-}
-
-export async function forgetRemains({ pool }: Pick<Database, 'pool'>, hostId: string, computerId: string) {
-  await execute(pool, 'DELETE FROM computer_remains WHERE host_id = ? AND computer_id = ?', [hostId, computerId]);
 }
 
 /**

@@ -16,7 +16,7 @@ export const activeStatuses = [
 ] as const satisfies readonly ComputerStatus[];
 
 /** An order for a computer that is still to be carried out. */
-export type ComputerWish = 'wake' | 'stop' | 'pause' | 'fork' | 'delete';
+export type ComputerWish = 'wake' | 'stop' | 'pause' | 'fork' | 'delete' | 'move';
 
 export type ComputerDriver = 'bubblewrap' | 'gvisor' | 'docker';
 
@@ -64,16 +64,29 @@ export interface Computer extends ComputerSettings {
   /** How many minutes of this generation are in the ledger. */
   minutesCharged: number;
   deletedAt: Date | null;
+  /** Its head: the save that its home equals as of `homeSavedAt`. */
+  homeSaveId: string | null;
+  homeSavedAt: Date | null;
+  /** Why its home cannot be saved now. */
+  homeSaveFailed: string | null;
+  /** Whether it starts again after the move that it wishes. */
+  wakesAfterMove: boolean;
 }
 
 export const computerColumns = `id, space_id, default_of, name, driver, cpu_milli, memory_mib, disk_mib, idle_minutes,
   env_names, status, status_at, wish, error_code, error_detail, generation, host_id, forked_from, created_by,
-  created_at, started_at, alive_at, active_at, used_at, processes, ran_ms, minutes_charged, deleted_at`;
+  created_at, started_at, alive_at, active_at, used_at, processes, ran_ms, minutes_charged, deleted_at,
+  home_save_id, home_saved_at, home_save_failed, wakes_after_move`;
 
 /** A computer from the row that `computerColumns` selects. */
 export function computerOf(row: object): Computer {
   const computer = row as Omit<Computer, 'envNames' | 'ranMs'> & { envNames: string; ranMs: number | string };
-  return { ...computer, envNames: JSON.parse(computer.envNames) as string[], ranMs: Number(computer.ranMs) };
+  return {
+    ...computer,
+    envNames: JSON.parse(computer.envNames) as string[],
+    ranMs: Number(computer.ranMs),
+    wakesAfterMove: Boolean(computer.wakesAfterMove),
+  };
 }
 
 /** A computer of the space that is not deleted. Throws 404. */

@@ -7,9 +7,10 @@ import type { Computer } from './computer.ts';
 import { type ComputerOperationKind, endComputerOperations, failedWith } from './computerOperations.ts';
 import { lockAnyComputer } from './computers.ts';
 import { detailOf, reasonCode } from './reasons.ts';
+import { addRemains } from './remains.ts';
+import { loosen } from './saves.ts';
 import { change } from './starting.ts';
 import type { HostStep } from './steps.ts';
-import { addRemains } from './wishes.ts';
 
 type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> };
 
@@ -179,6 +180,7 @@ export async function removeComputer(
   { isHomeGone }: { isHomeGone: boolean },
 ): Promise<void> {
   if (!isHomeGone) await addRemains(tx, computer);
+  if (computer.homeSaveId !== null) await loosen(tx, [computer.homeSaveId]);
   await execute(tx, 'DELETE FROM computers WHERE id = ?', [computer.id]);
   await succeed(tx, computer, ['deleteComputer']);
 }

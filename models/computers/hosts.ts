@@ -42,6 +42,7 @@ export async function renameHost(database: Database, from: string, to: string): 
     await execute(tx, 'UPDATE computer_hosts SET id = ? WHERE id = ?', [to, from]);
     await execute(tx, 'UPDATE computers SET host_id = ? WHERE host_id = ?', [to, from]);
     await execute(tx, 'UPDATE computer_remains SET host_id = ? WHERE host_id = ?', [to, from]);
+    await execute(tx, 'UPDATE home_saves SET host_id = ? WHERE host_id = ?', [to, from]);
   });
 }
 

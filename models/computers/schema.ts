@@ -110,10 +110,21 @@ const initial = initialTables('computers', [
   )`,
 ]);
 
-/** Emptied before the other rows of a space, since homes go from their hosts too: by `deleteComputersOf` (purge.ts). */
+/**
+ * Emptied before the other rows of a space, since homes go from their hosts too: by `deleteComputersOf` (purge.ts). The
+ * objects of saved homes go with those of the drive.
+ */
 export const computersSchema: AreaSchema = {
   initial,
-  ofSpace: ['port_link_visits', 'port_links', 'computers', 'computer_secrets'],
+  ofSpace: [
+    'port_link_visits',
+    'port_links',
+    'computers',
+    'computer_secrets',
+    'computer_snapshots',
+    'home_saves',
+    'home_save_pieces',
+  ],
   kept: {
     computer_hosts: 'They are the installation’s.',
     computer_remains: 'They name homes that a host still has to remove, and nothing of their space.',

@@ -18,6 +18,7 @@ import {
 import { lockComputer } from './computers.ts';
 import { addDefaultComputer } from './defaultComputer.ts';
 import { findHost, refusalOfHost } from './hosts.ts';
+import { addRemains } from './remains.ts';
 import { beginStart, change, requireRoomToRun } from './starting.ts';
 import { markUsed } from './use.ts';
 
@@ -133,13 +134,6 @@ async function leaveHost({ database, config }: Deps, tx: Transaction, computer: 
   // A removed host has nothing left to clear up.
   if ((await findHost(database, computer.hostId ?? '')) !== undefined) await addRemains(tx, computer);
   await change(tx, computer, { hostId: null, status: 'stopped', startedAt: null });
-}
-
-/** Notes that the host of a deleted computer must remove its home when the host is back. */
-export async function addRemains(tx: Transaction, { id, hostId }: Pick<Computer, 'id' | 'hostId'>): Promise<void> {
-  if (hostId === null) return;
-  const row = [id, hostId, new Date()];
-  await execute(tx, 'INSERT IGNORE INTO computer_remains (computer_id, host_id, since) VALUES (?)', [row]);
 }
 
 /** Deletes a computer for its users at once. Its home is removed after that. Throws 404. */

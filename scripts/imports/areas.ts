@@ -84,6 +84,7 @@ export const layers: Record<string, Layer> = {
         drive: 'a saved profile is an object of the drive, and downloads are its files',
       },
       computers: {
+        drive: 'the pieces of a saved home are objects of the drive',
         secrets: 'a placeholder stands for a secret of the space',
         billing: 'a running computer costs by the minute',
       },

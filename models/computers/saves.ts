@@ -1,0 +1,196 @@
+import type { Transaction } from 'sequelize';
+import { newId } from '../../base/ids.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { execute, insert, type Runner, select } from '../database/sql.ts';
+import { driveModels } from '../drive/models.ts';
+import type { Computer } from './computer.ts';
+import { lockAnyComputer } from './computers.ts';
+import { remainsSince } from './remains.ts';
+import { chainOf, discard, findSave, type HomeSave, insertSave, isLongChain, lockSave } from './saveRows.ts';
+import { addSnapshot } from './snapshots.ts';
+import { change } from './starting.ts';
+
+/** A host, and a computer whose home it saves. */
+export interface SavedOn {
+  computerId: string;
+  hostId: string;
+}
+
+/** What a host says about a save that it has taken. */
+export interface Taken {
+  takenAt: Date;
+  homeBytes: number;
+  uid: number | null;
+  format: 'btrfs' | 'tar';
+}
+
+/** What a complete save becomes: the computer's head, or a snapshot of work on a host that had lost the computer. */
+type Role = { as: 'head' } | { as: 'snapshot'; since: Date } | undefined;
+
+async function roleOf(tx: Transaction, computer: Computer | undefined, hostId: string): Promise<Role> {
+  if (computer === undefined || computer.deletedAt !== null || computer.wish === 'fork') return undefined;
+  if (computer.hostId === hostId) return { as: 'head' };
+  const since = await remainsSince(tx, { computerId: computer.id, hostId });
+  return since && { as: 'snapshot', since };
+}
+
+/**
+ * Begins a save of a home on its host, or goes on with one that was cut off. `kept` are the saves of which the host has
+ * the snapshot. Undefined if this host has nothing of the computer to save.
+ */
+export async function beginSave(
+  database: Database,
+  { computerId, hostId }: SavedOn,
+  kept: readonly string[],
+): Promise<HomeSave | undefined> {
+  return transaction(database, async (tx) => {
+    const computer = await lockAnyComputer(tx, computerId);
+    const role = await roleOf(tx, computer, hostId);
+    if (computer === undefined || role === undefined) return undefined;
+    const { spaceId, generation, homeSaveId } = computer;
+    for (const { id } of await unfinished(tx, { computerId, hostId })) {
+      const save = await findSave(tx, id);
+      if (save === undefined) continue;
+      // A tar archive cannot go on, since the home has changed meanwhile.
+      const goesOn = save.takenAt === null || (save.format === 'btrfs' && kept.includes(id));
+      if (goesOn && save.replacesId === homeSaveId) return save;
+      await discard(tx, id);
+    }
+    const id = newId('homeSave');
+    await insertSave(tx, { id, spaceId, computerId, hostId, generation, replacesId: homeSaveId });
+    return findSave(tx, id);
+  });
+}
+
+/** Saves of this host that are not complete, all or those of one computer. */
+export async function unfinished(
+  on: Runner,
+  { hostId, computerId }: { hostId: string; computerId?: string },
+): Promise<{ id: string; computerId: string }[]> {
+  const [also, values] = computerId === undefined ? ['', []] : ['AND computer_id = ?', [computerId]];
+  const sql = `SELECT id, computer_id FROM home_saves WHERE host_id = ? AND pieces IS NULL ${also} ORDER BY id`;
+  return select(on, sql, [hostId, ...values]);
+}
+
+/**
+ * Records what the host has taken, and chooses the parent: the newest complete save of which the host has the snapshot,
+ * unless its chain is too long. Undefined if the save was given up meanwhile.
+ */
+export async function noteTaken(
+  database: Database,
+  save: HomeSave,
+  taken: Taken,
+  kept: readonly string[],
+): Promise<HomeSave | undefined> {
+  return transaction(database, async (tx) => {
+    const parent = taken.format === 'btrfs' ? await newestComplete(tx, kept) : undefined;
+    const follows = parent !== undefined && !isLongChain(await chainOf(tx, parent));
+    const chained = follows ? { parentId: parent.id, baseId: parent.baseId } : {};
+    const { takenAt, homeBytes, uid, format } = taken;
+    const row = { takenAt, homeBytes, uid, format, ...chained };
+    await execute(tx, 'UPDATE home_saves SET ? WHERE id = ? AND taken_at IS NULL', [row, save.id]);
+    return findSave(tx, save.id);
+  });
+}
+
+async function newestComplete(tx: Transaction, ids: readonly string[]): Promise<HomeSave | undefined> {
+  for (const id of ids.toSorted().toReversed()) {
+    const save = await lockSave(tx, id);
+    if (save?.format === 'btrfs' && save.pieces !== null) return save;
+  }
+  return undefined;
+}
+
+/** Whether each of these saves is complete, so that what a host has of it may go. */
+export async function areComplete({ pool }: Pick<Database, 'pool'>, ids: readonly string[]): Promise<boolean> {
+  if (ids.length === 0) return true;
+  const sql = 'SELECT COUNT(*) AS count FROM home_saves WHERE id IN (?) AND pieces IS NOT NULL';
+  const [row] = await select<{ count: number }>(pool, sql, [ids]);
+  return row?.count === ids.length;
+}
+
+/** How many pieces of a save are stored. */
+export async function storedPieces({ pool }: Pick<Database, 'pool'>, { id }: HomeSave): Promise<number> {
+  const sql = 'SELECT COUNT(*) AS count FROM home_save_pieces WHERE save_id = ?';
+  const [row] = await select<{ count: number }>(pool, sql, [id]);
+  return row?.count ?? 0;
+}
+
+/** Records a piece whose object is in the store. Throws if the save was given up meanwhile. */
+export async function addPiece(
+  database: Database,
+  { id, spaceId }: HomeSave,
+  { number, objectKey, storedBytes, sha256 }: { number: number; objectKey: string; storedBytes: number; sha256: Buffer },
+): Promise<void> {
+  await transaction(database, async (tx) => {
+    const save = await lockSave(tx, id);
+    if (save === undefined || save.pieces !== null) throw new Error(`The save ${id} was given up meanwhile.`);
+    await driveModels(tx).DriveObject.keep(objectKey, sha256, tx);
+    await insert(tx, 'home_save_pieces', { saveId: id, number, spaceId, objectKey, storedBytes });
+    await execute(tx, 'UPDATE home_saves SET stored_bytes = stored_bytes + ? WHERE id = ?', [storedBytes, id]);
+  });
+}
+
+/**
+ * Completes a save whose pieces are all stored. If its host still has the computer, and no other save has become the
+ * head since it was begun, it becomes the head. If the host had lost the computer, it becomes a snapshot. Otherwise it
+ * is dropped: two copies of a computer never both save. Returns whether it is kept.
+ */
+export async function completeSave(database: Database, { id, computerId, hostId }: HomeSave): Promise<boolean> {
+  return transaction(database, async (tx) => {
+    const computer = await lockAnyComputer(tx, computerId);
+    const save = await lockSave(tx, id);
+    if (save === undefined || save.pieces !== null) return save !== undefined;
+    const role = save.hostId === hostId ? await roleOf(tx, computer, hostId) : undefined;
+    const isOvertaken = role?.as === 'head' && computer?.homeSaveId !== save.replacesId;
+    if (computer === undefined || role === undefined || isOvertaken) {
+      await discard(tx, id);
+      return false;
+    }
+    const count = '(SELECT COUNT(*) FROM home_save_pieces WHERE save_id = ?)';
+    await execute(tx, `UPDATE home_saves SET pieces = ${count}, loose_at = NULL WHERE id = ?`, [id, id]);
+    if (role.as === 'snapshot') {
+      const name = `Work on ${hostId} that was not saved before ${role.since.toISOString()}`;
+      await addSnapshot(tx, { spaceId: save.spaceId, computerId, saveId: id, name, createdBy: null });
+    } else {
+      await change(tx, computer, { homeSaveId: id, homeSavedAt: save.takenAt, homeSaveFailed: null });
+      if (save.replacesId !== null) await loosen(tx, [save.replacesId]);
+    }
+    return true;
+  });
+}
+
+/** Notes that these saves may belong to nothing now. */
+export async function loosen(tx: Transaction, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await execute(tx, 'UPDATE home_saves SET loose_at = ? WHERE id IN (?)', [new Date(), ids]);
+}
+
+/** Gives up the saves that a host is making of a computer that it loses. */
+export async function abandonSaves(tx: Transaction, { computerId, hostId }: SavedOn): Promise<void> {
+  const sql = "UPDATE home_saves SET host_id = '' WHERE computer_id = ? AND host_id = ? AND pieces IS NULL";
+  await execute(tx, sql, [computerId, hostId]);
+}
+
+/** Notes why a home cannot be saved, or with null that it can. */
+export async function noteSaveFailure(
+  { pool }: Pick<Database, 'pool'>,
+  { computerId, hostId }: SavedOn,
+  code: string | null,
+): Promise<void> {
+  const sql = 'UPDATE computers SET home_save_failed = ? WHERE id = ? AND host_id = ?';
+  await execute(pool, sql, [code, computerId, hostId]);
+}
+
+/** The computers among these whose homes this host saves, with the time and the format of their last save. */
+export async function savedHere(
+  { pool }: Pick<Database, 'pool'>,
+  hostId: string,
+  ids: readonly string[],
+): Promise<{ id: string; savedAt: Date | null; format: Taken['format'] | null }[]> {
+  if (ids.length === 0) return [];
+  const sql = `SELECT c.id, c.home_saved_at AS savedAt, s.format FROM computers c
+      LEFT JOIN home_saves s ON s.id = c.home_save_id
+     WHERE c.id IN (?) AND c.host_id = ? AND c.deleted_at IS NULL AND (c.wish IS NULL OR c.wish <> 'fork')`;
+  return select(pool, sql, [ids, hostId]);
+}
