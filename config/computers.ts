@@ -49,6 +49,9 @@ export const computerSettings = z.object({
   ATRIUM_COMPUTERS_PER_HOST: integer(1, 10_000).default(100),
   ATRIUM_COMPUTER_TRANSITION_SECONDS: integer(1, 600).default(60),
   ATRIUM_COMPUTER_HOST_BEAT_SECONDS: integer(1, 300).default(5),
+  ATRIUM_COMPUTER_SAVE_SECONDS: integer(0, 86_400).default(10),
+  ATRIUM_COMPUTERS_FAILOVER: z.enum(['on', 'off']).default('on'),
+  ATRIUM_COMPUTERS_LABELS: list.optional(),
 });
 
 type ComputerEnvironment = z.infer<typeof computerSettings> & { ATRIUM_DATA_DIR: string };
@@ -122,6 +125,12 @@ export function computersConfig(env: ComputerEnvironment) {
     transitionMs: env.ATRIUM_COMPUTER_TRANSITION_SECONDS * 1_000,
     hostBeatMs: env.ATRIUM_COMPUTER_HOST_BEAT_SECONDS * 1_000,
     hostLostMs: env.ATRIUM_COMPUTER_HOST_BEAT_SECONDS * 1_000 * beatsToLoss,
+    /** How often a host saves the homes that have changed. 0: never by itself. */
+    saveMs: env.ATRIUM_COMPUTER_SAVE_SECONDS * 1_000,
+    /** Whether a computer that was active on a lost host starts on another one by itself. */
+    failover: env.ATRIUM_COMPUTERS_FAILOVER === 'on',
+    /** Words of the operator about this machine. */
+    labels: env.ATRIUM_COMPUTERS_LABELS ?? [],
   });
   for (const name of ['cpuMilli', 'memoryMiB', 'diskMiB', 'idleMinutes'] as const) {
     if (computers.defaults[name] > computers.most[name]) {

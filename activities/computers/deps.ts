@@ -1,5 +1,8 @@
+import type { HostSaves } from '../../integrations/computers/host/host.ts';
 import type { ComputerLimits, ComputerSpec, DriverName, HostedState } from '../../integrations/computers/types.ts';
+import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import type { Computers } from '../../models/computers/computers.ts';
+import type { SealedSaves } from '../../models/computers/sealedSaves.ts';
 import type { CommonDeps } from '../deps.ts';
 
 /** The machine that runs computers. Every call may be repeated. */
@@ -14,6 +17,7 @@ export interface ComputerHost {
   fork(from: string, to: { computerId: string; limits: ComputerLimits }, signal?: AbortSignal): Promise<void>;
   inspect(computerId: string): Promise<HostedState>;
   list(): Promise<{ computerId: string; hosted: HostedState }[]>;
+  readonly saves: HostSaves;
 }
 
 export interface ComputerDeps extends CommonDeps {
@@ -22,6 +26,8 @@ export interface ComputerDeps extends CommonDeps {
 
 export interface HostDeps extends ComputerDeps {
   host: ComputerHost;
+  storage: ObjectStore;
+  sealedSaves: SealedSaves;
   /** Variables of every process on this host. A computer's own override them. */
   environment: Readonly<Record<string, string>>;
 }

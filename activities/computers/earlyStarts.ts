@@ -2,7 +2,7 @@ import { type Computer, findComputer } from '../../models/computers/computer.ts'
 import type { HostDeps } from './deps.ts';
 import { startOrdered } from './startOrdered.ts';
 
-type Deps = Pick<HostDeps, 'database' | 'host' | 'computers' | 'environment' | 'logger'>;
+type Deps = Pick<HostDeps, 'database' | 'host' | 'computers' | 'environment' | 'logger' | 'storage' | 'sealedSaves'>;
 
 /**
  * Starts computers before their start activity runs. The order is in the computer's row before its workflow is told. If
@@ -40,7 +40,7 @@ export class EarlyStarts {
   async #start(computer: Computer): Promise<boolean> {
     const { id: computerId, generation } = computer;
     try {
-      await startOrdered(this.#deps, computer, () => this.#confirm(computer));
+      await startOrdered(this.#deps, computer, { confirm: () => this.#confirm(computer) });
       return !(await this.#removeIfDeleted(computer));
     } catch (error) {
       const message = 'A computer could not be started before its workflow was told, which tries again.';

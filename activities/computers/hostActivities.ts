@@ -1,7 +1,9 @@
 import { ApplicationFailure } from '@temporalio/activity';
+import { DomainError } from '../../base/errors.ts';
 import { type Computer, findComputer } from '../../models/computers/computer.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { HostDeps } from './deps.ts';
+import type { HomeSaves } from './homeSaves.ts';
 import { startOrdered } from './startOrdered.ts';
 
 /** A computer, and one of its starts. */
@@ -11,8 +13,8 @@ export interface HostWork {
 }
 
 /** A host's activities for workflows, on its own queue. Each may run twice, and refuses an older generation. */
-export function createHostActivities(deps: HostDeps) {
-  const { database, host, computers, logger } = deps;
+export function createHostActivities(deps: HostDeps & { homeSaves: HomeSaves }) {
+  const { database, host, computers, homeSaves, logger } = deps;
 
   /** Does the work with heartbeats, if the computer's row still orders it. */
   async function forOrdered(
@@ -39,7 +41,7 @@ export function createHostActivities(deps: HostDeps) {
       forOrdered(
         work,
         ({ status }) => status === 'starting',
-        (computer) => startOrdered(deps, computer),
+        (computer, signal) => startOrdered(deps, computer, { signal }),
       ),
 
     /** Ends everything of this generation, and of earlier ones. */
@@ -68,6 +70,14 @@ export function createHostActivities(deps: HostDeps) {
         },
       ),
 
+    /** Saves the home of a stopped computer for the last time before it leaves this host. */
+    releaseComputer: (work: HostWork): Promise<void> =>
+      forOrdered(
+        work,
+        ({ wish, status }) => wish === 'move' && (status === 'created' || status === 'stopped' || status === 'error'),
+        ({ id }, cancelled) => homeSaves.release(id, cancelled),
+      ),
+
     /** Removes everything of a deleted computer. */
     destroyComputer: (work: HostWork): Promise<void> =>
       forOrdered(
@@ -89,8 +99,9 @@ function refusal(code: string, message: string): ApplicationFailure {
  * host's log, not in the history.
  */
 function failureOf(error: unknown): ApplicationFailure {
-  const code =
-    error instanceof Error && error.name === 'HostError' ? (error as Error & { code: string }).code : undefined;
-  const nonRetryable = code !== undefined && code !== 'TIMED_OUT';
+  const isRefusal = error instanceof Error && (error.name === 'HostError' || error instanceof DomainError);
+  const code = isRefusal ? (error as Error & { code: string }).code : undefined;
+  const mayPass = code === 'TIMED_OUT' || (error instanceof DomainError && error.kind === 'unavailable');
+  const nonRetryable = code !== undefined && !mayPass;
   return ApplicationFailure.create({ type: code ?? 'HOST_FAILED', message: code ?? 'HOST_FAILED', nonRetryable });
 }

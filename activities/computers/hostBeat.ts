@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { HostedState } from '../../integrations/computers/types.ts';
 import { type Alive, activeOn, noteAlive, noteGone } from '../../models/computers/beats.ts';
 import type { Computer } from '../../models/computers/computer.ts';
+import { orderedMoves } from '../../models/computers/draining.ts';
 import { type HostReport, reportHost } from '../../models/computers/hosts.ts';
 import { forgetRemains, remainsOn } from '../../models/computers/remains.ts';
 import type { HostDeps } from './deps.ts';
@@ -57,6 +58,11 @@ export class HostBeat {
       });
     }
     const { hostId } = host;
+    // The command that ordered a move tells no workflow.
+    const lately = new Date(at.getTime() - 2 * this.#deps.config.computers.hostBeatMs);
+    for (const computer of await orderedMoves(database, hostId, lately)) {
+      await this.#each(computer.id, async () => void (await this.#deps.workflows.startComputer(computer)));
+    }
     for (const { computerId, isAlive } of await remainsOn(database, hostId)) {
       // What a living computer has here may be work that was never saved: homeSaves.ts removes it.
       if (isAlive) continue;

@@ -2,6 +2,7 @@ import type { Config } from '../../config/index.ts';
 import { type Computer, getComputer, limitsOf, listComputers } from '../../models/computers/computer.ts';
 import type { ComputerFields } from '../../models/computers/computers.ts';
 import { defaultComputer } from '../../models/computers/defaultComputer.ts';
+import { detailOf } from '../../models/computers/reasons.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -89,6 +90,7 @@ export function metricsRoutes(deps: Pick<RouteDeps, 'database' | 'hostOf'>) {
 
 export function presentComputer(computer: Computer, config: Pick<Config, 'computers'>): AnswerOf<'getComputer'> {
   const { id, spaceId, name, defaultOf, status, errorCode, errorDetail, envNames, generation } = computer;
+  const failed = computer.homeSaveFailed;
   const { cpuMilli, ...limits } = limitsOf(computer, config);
   return {
     id,
@@ -106,5 +108,7 @@ export function presentComputer(computer: Computer, config: Pick<Config, 'comput
     createdAt: time(computer.createdAt),
     startedAt: computer.startedAt === null ? null : time(computer.startedAt),
     statusAt: time(computer.statusAt),
+    homeSavedAt: computer.homeSavedAt === null ? null : time(computer.homeSavedAt),
+    homeSaveError: failed === null ? null : { code: failed, detail: detailOf(failed) },
   };
 }

@@ -2,7 +2,6 @@ import { counted } from '../../base/text.ts';
 import type { Config } from '../../config/index.ts';
 import type { LaunchConfig } from '../../config/launch.ts';
 import { describeMachine } from '../../integrations/computers/host/machine/describeMachine.ts';
-import type { ComputerHostRow } from '../../models/computers/hosts.ts';
 import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts';
 import { openDatabase } from '../../models/database/database.ts';
 import { describeBrowserPrograms } from '../../stack/browsers.ts';
@@ -92,7 +91,7 @@ function describeGone({ id, seenAt, computers }: HostUse): string {
 }
 
 /** A host's address and drivers, or why other processes cannot reach it. */
-async function lookAt({ id, address, drivers }: ComputerHostRow): Promise<{ detail: string; fault?: string }> {
+async function lookAt({ id, address, drivers }: HostUse): Promise<{ detail: string; fault?: string }> {
   const has = drivers === '' ? 'with no driver now' : `with ${drivers.replaceAll(',', ', ')}`;
   if (address === null) return { detail: `${id} in its own process ${has}` };
   const detail = `${id} ${address} ${has}`;

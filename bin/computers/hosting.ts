@@ -4,6 +4,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ComputerDeps } from '../../activities/computers/deps.ts';
 import { EarlyStarts } from '../../activities/computers/earlyStarts.ts';
+import { HomeSaves } from '../../activities/computers/homeSaves.ts';
 import { createHostActivities } from '../../activities/computers/hostActivities.ts';
 import { HostBeat } from '../../activities/computers/hostBeat.ts';
 import { listen } from '../../api/frame/server.ts';
@@ -70,21 +71,30 @@ export async function startHosting(
     cpuMilli: availableParallelism() * 1_000,
     memoryMiB: host.limits.memoryMiB,
     maxRunning: config.computers.perHost,
+    labels: config.computers.labels,
   });
+  const stopping = new AbortController();
+  const homeSaves = new HomeSaves(deps, stopping.signal);
   const worker = await startWorker({
     temporal,
     config,
     taskQueue: hostTaskQueue(config.installation, host.hostId),
-    activities: createHostActivities(deps),
+    activities: createHostActivities({ ...deps, homeSaves }),
     runsWorkflows: false,
     shutdownGraceMs,
   });
   const earlyStarts = new EarlyStarts(deps);
-  const stopping = new AbortController();
   await beat.beat().catch((error: unknown) => {
     logger.warn({ err: error }, 'The host could not say what it runs; trying again.');
   });
-  const beating = beat.run(stopping.signal);
+  const running = [beat.run(stopping.signal), homeSaves.run({ wholeHomes: !host.rights.diskLimits })];
+  const ages = 'Seconds since the oldest change of a home on this host that is not saved yet.';
+  services.meters.gauge(
+    'unsaved_home_seconds',
+    ages,
+    'host',
+    async () => new Map([[host.hostId, homeSaves.oldestSeconds()]]),
+  );
   return {
     host,
     worker,
@@ -92,7 +102,7 @@ export async function startHosting(
     async stop({ withComputers }) {
       stopping.abort();
       await earlyStarts.close();
-      await beating;
+      await Promise.all(running);
       await withdrawHost(database, host.hostId).catch(() => undefined);
       await worker.stop();
       served?.close();

@@ -107,6 +107,11 @@ function wakes(): DomainError {
   return new DomainError('unavailable', 'COMPUTER_WAKES', detail, { retryAfterSeconds: 5 });
 }
 
+function moves(): DomainError {
+  const detail = 'The computer is being moved to another host. Try again in a moment.';
+  return new DomainError('unavailable', 'COMPUTER_MOVES', detail, { retryAfterSeconds: 5 });
+}
+
 async function getUnpaused({ database }: Deps, { spaceId, computerId }: ComputerRef): Promise<Computer> {
   const computer = await getComputer(database, spaceId, computerId);
   if (computer.status !== 'paused') return computer;
@@ -115,11 +120,17 @@ async function getUnpaused({ database }: Deps, { spaceId, computerId }: Computer
 
 async function clientOf(
   { hostOf }: Deps,
-  { id, hostId, status }: Computer,
+  { id, hostId, status, wish, homeSaveId }: Computer,
   purpose: 'files' | 'work' = 'files',
 ): Promise<HostClient> {
+  // Its home is saved for the last time here, so nothing may change there any more.
+  if (wish === 'move' && status !== 'running') throw moves();
   if (hostId === null) {
-    throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', 'The computer has never been used.');
+    const detail =
+      homeSaveId === null
+        ? 'The computer has never been used.'
+        : 'The computer has left its host, and gets a home on another one when it wakes. Wake it first.';
+    throw new DomainError('conflict', 'COMPUTER_NOT_RUNNING', detail);
   }
   const host = await hostOf(hostId);
   try {

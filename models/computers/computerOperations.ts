@@ -40,6 +40,15 @@ export async function endComputerOperations(
   for (const { id } of waiting) await Operation.end(id, end, tx);
 }
 
+/** Ends operations of these kinds as succeeded. */
+export async function succeed(
+  tx: Transaction,
+  { id }: Pick<Computer, 'id'>,
+  kinds: readonly ComputerOperationKind[],
+): Promise<void> {
+  await endComputerOperations(tx, id, kinds, { status: 'succeeded', result: { ok: true, id } });
+}
+
 export function failedWith(code: string, detail = detailOf(code)): OperationEnd {
   return { status: 'failed', code, detail };
 }

@@ -4,12 +4,13 @@ import { type Database, transaction } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
 import { chargeAll, chargeBegun } from './charging.ts';
 import type { Computer } from './computer.ts';
-import { type ComputerOperationKind, endComputerOperations, failedWith } from './computerOperations.ts';
+import { endComputerOperations, failedWith, succeed } from './computerOperations.ts';
 import { lockAnyComputer } from './computers.ts';
+import { leaveHost } from './leaving.ts';
 import { detailOf, reasonCode } from './reasons.ts';
 import { addRemains } from './remains.ts';
 import { loosen } from './saves.ts';
-import { change } from './starting.ts';
+import { change, isActive } from './starting.ts';
 import type { HostStep } from './steps.ts';
 
 type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> };
@@ -99,6 +100,9 @@ const done: Record<HostStep, End> = {
   async destroy(_deps, tx, computer) {
     await removeComputer(tx, computer, { isHomeGone: true });
   },
+  async release(deps, tx, computer) {
+    if (computer.wish === 'move' && !isActive(computer)) await leaveHost(deps, tx, computer);
+  },
 };
 
 const failed: Record<HostStep, (deps: Deps, tx: Transaction, computer: Computer, code: string) => Promise<void>> = {
@@ -125,6 +129,12 @@ const failed: Record<HostStep, (deps: Deps, tx: Transaction, computer: Computer,
   async destroy(_deps, tx, computer) {
     await removeComputer(tx, computer, { isHomeGone: false });
   },
+  async release(_deps, tx, computer, code) {
+    if (computer.wish !== 'move' || code === 'COMPUTER_STOPPED') return;
+    // The save goes on, and the next step waits for it again.
+    if (code === 'TIMED_OUT' && computer.homeSaveFailed === null) return;
+    await change(tx, computer, { wish: computer.wakesAfterMove ? 'wake' : null, wakesAfterMove: false });
+  },
 };
 
 /** Records that nothing of the computer runs any more. A wish other than `stop` stays. */
@@ -138,11 +148,6 @@ export async function stopped(tx: Transaction, computer: Computer): Promise<void
 export async function abandonFork(tx: Transaction, computer: Computer, code: string): Promise<void> {
   await endComputerOperations(tx, computer.id, ['forkComputer'], failedWith(code));
   await removeComputer(tx, computer, { isHomeGone: false });
-}
-
-/** Ends operations of these kinds as succeeded. */
-export async function succeed(tx: Transaction, { id }: Computer, kinds: ComputerOperationKind[]): Promise<void> {
-  await endComputerOperations(tx, id, kinds, { status: 'succeeded', result: { ok: true, id } });
 }
 
 /**

@@ -57,5 +57,7 @@ function copyOf(from: Computer, name: string | undefined): Record<string, unknow
     forkedFrom: from.id,
     hostId: from.hostId,
     wish: from.hostId === null ? null : 'fork',
+    // Between two hosts, its home is the save.
+    ...(from.hostId === null && { homeSaveId: from.homeSaveId, homeSavedAt: from.homeSavedAt }),
   };
 }

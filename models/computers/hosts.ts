@@ -13,22 +13,30 @@ export interface HostReport {
   cpuMilli: number;
   memoryMiB: number;
   maxRunning: number;
+  /** Words of the operator about this machine. */
+  labels?: readonly string[];
 }
 
-export interface ComputerHostRow extends Omit<HostReport, 'drivers'> {
+export interface ComputerHostRow extends Omit<HostReport, 'drivers' | 'labels'> {
   drivers: string;
+  labels: string | null;
   seenAt: Date;
+  /** The operator wants no further computers there. */
+  isCordoned: boolean | number;
 }
 
-const columns = `id, address, drivers, cpu_milli, memory_mib, max_running, seen_at`;
+const columns = `id, address, drivers, cpu_milli, memory_mib, max_running, labels, seen_at, is_cordoned`;
 
 /** Records that a host is there, and what it can do. */
 export async function reportHost({ pool }: Pick<Database, 'pool'>, host: HostReport): Promise<void> {
-  const { id, address, drivers, cpuMilli, memoryMiB, maxRunning } = host;
-  const sql = `INSERT INTO computer_hosts (id, address, drivers, cpu_milli, memory_mib, max_running, seen_at) VALUES (?)
+  const { id, address, cpuMilli, memoryMiB, maxRunning } = host;
+  const [drivers, labels] = [host.drivers.join(','), (host.labels ?? []).join(',')];
+  const sql = `INSERT INTO computer_hosts (id, address, drivers, cpu_milli, memory_mib, max_running, labels, seen_at)
+     VALUES (?)
      ON DUPLICATE KEY UPDATE address = VALUES(address), drivers = VALUES(drivers), cpu_milli = VALUES(cpu_milli),
-       memory_mib = VALUES(memory_mib), max_running = VALUES(max_running), seen_at = VALUES(seen_at)`;
-  await execute(pool, sql, [[id, address, drivers.join(','), cpuMilli, memoryMiB, maxRunning, new Date()]]);
+       memory_mib = VALUES(memory_mib), max_running = VALUES(max_running), labels = VALUES(labels),
+       seen_at = VALUES(seen_at)`;
+  await execute(pool, sql, [[id, address, drivers, cpuMilli, memoryMiB, maxRunning, labels, new Date()]]);
 }
 
 /** Forgets all addresses. A host gets no requests until it reports its address again. */
@@ -102,14 +110,14 @@ export function isGivenUp(host: Pick<ComputerHostRow, 'seenAt'> | undefined, con
 
 export function hostLost(): DomainError {
   const detail =
-    'The host with this computer’s home does not answer. Try again when it is back, or recover with discardHome.';
+    'The host with this computer’s home does not answer. Try again when it is back. If its home was never saved, recover with discardHome.';
   return new DomainError('unavailable', 'HOST_LOST', detail, { retryAfterSeconds: 30 });
 }
 
 /** Its row is gone: the operator has said that it will not come back. */
 export function hostRemoved(): DomainError {
   const detail =
-    'The operator has removed the host with this computer’s home. Recover it with discardHome, or delete it.';
+    'The operator has removed the host with this computer’s home, which was never saved. Recover it with discardHome, or delete it.';
   return new DomainError('conflict', 'HOST_REMOVED', detail);
 }
 

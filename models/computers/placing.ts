@@ -2,14 +2,18 @@ import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { select } from '../database/sql.ts';
-import { activeStatuses, type Computer, type ComputerDriver } from './computer.ts';
+import { activeStatuses, type Computer, type ComputerDriver, limitsOf } from './computer.ts';
 import { type ComputerHostRow, hostLost, hostRemoved, isGivenUp, isLost } from './hosts.ts';
 
 interface Load {
   running: number;
   usedMiB: number | string;
 }
-type LoadedHost = Pick<ComputerHostRow, 'id' | 'drivers' | 'memoryMiB' | 'maxRunning' | 'seenAt'> & Load;
+type LoadedHost = Pick<ComputerHostRow, 'id' | 'drivers' | 'memoryMiB' | 'maxRunning' | 'seenAt' | 'isCordoned'> &
+  Load & {
+    /** Whether the computer has left this host, which still has a home of it. */
+    hasRemains: number;
+  };
 type Placed = Pick<Computer, 'id' | 'hostId' | 'memoryMiB'>;
 type Settings = Pick<Config, 'computers'>;
 
@@ -24,19 +28,27 @@ export async function placeComputer(
   driver: ComputerDriver,
   config: Settings,
 ): Promise<string> {
+  if (computer.hostId === null) return placeElsewhere(tx, computer, driver, config);
   const hosts = await loadedHosts(tx, computer, config);
-  const runs = (host: LoadedHost) => host.drivers.split(',').includes(driver);
-  if (computer.hostId !== null) {
-    const own = hosts.find(({ id }) => id === computer.hostId);
-    if (own === undefined) throw hostRemoved();
-    if (isGivenUp(own, config)) throw hostLost();
-    if (!runs(own)) throw noHost(`The host of this computer cannot run it with ${driver} now.`);
-    if (await takePlace(tx, own, computer, config)) return own.id;
-    throw noHost(
-      'The host with this computer’s home has no capacity for it now. Stop other computers, or try again later.',
-    );
-  }
-  const can = hosts.filter((host) => !isLost(host, config) && runs(host));
+  const own = hosts.find(({ id }) => id === computer.hostId);
+  if (own === undefined) throw hostRemoved();
+  if (isGivenUp(own, config)) throw hostLost();
+  if (!runs(own, driver)) throw noHost(`The host of this computer cannot run it with ${driver} now.`);
+  if (await takePlace(tx, own, computer, config)) return own.id;
+  throw noHost(
+    'The host with this computer’s home has no capacity for it now. Stop other computers, or try again later.',
+  );
+}
+
+/** Chooses the least loaded host that can run the computer, other than its own. */
+async function placeElsewhere(
+  tx: Transaction,
+  computer: Placed,
+  driver: ComputerDriver,
+  config: Settings,
+): Promise<string> {
+  const hosts = await loadedHosts(tx, computer, config);
+  const can = hosts.filter((host) => host.id !== computer.hostId && takesNew(host, config) && runs(host, driver));
   const byLoad = can.toSorted((a, b) => loadOf(a) - loadOf(b) || a.running - b.running);
   for (const host of byLoad.filter((one) => hasRoom(one, one, computer, config))) {
     if (await takePlace(tx, host, computer, config)) return host.id;
@@ -48,15 +60,36 @@ export async function placeComputer(
   );
 }
 
+/** Whether another host would take the computer. That host keeps the place until the transaction ends. */
+export async function hasPlaceElsewhere(tx: Transaction, computer: Computer, config: Settings): Promise<boolean> {
+  try {
+    await placeElsewhere(tx, computer, limitsOf(computer, config).driver, config);
+    return true;
+  } catch (error) {
+    if (error instanceof DomainError && error.code === 'NO_HOST') return false;
+    throw error;
+  }
+}
+
+function runs(host: LoadedHost, driver: ComputerDriver): boolean {
+  return host.drivers.split(',').includes(driver);
+}
+
+/** Not while the host has an old home of the computer: it would count as the computer's own. */
+function takesNew(host: LoadedHost, config: Settings): boolean {
+  return !isLost(host, config) && !host.isCordoned && !host.hasRemains;
+}
+
 function loadedHosts(tx: Transaction, computer: Placed, { computers }: Settings): Promise<LoadedHost[]> {
   return select<LoadedHost>(
     tx,
-    `SELECT h.id, h.drivers, h.memory_mib, h.max_running, h.seen_at,
+    `SELECT h.id, h.drivers, h.memory_mib, h.max_running, h.seen_at, h.is_cordoned,
+       EXISTS (SELECT 1 FROM computer_remains r WHERE r.computer_id = ? AND r.host_id = h.id) AS hasRemains,
        COUNT(c.id) AS running, SUM(CASE WHEN c.id IS NULL THEN 0 ELSE COALESCE(c.memory_mib, ?) END) AS usedMiB
        FROM computer_hosts h
        LEFT JOIN computers c ON c.host_id = h.id AND c.status IN (?) AND c.id <> ?
-      GROUP BY h.id, h.drivers, h.memory_mib, h.max_running, h.seen_at ORDER BY h.id`,
-    [computers.defaults.memoryMiB, activeStatuses, computer.id],
+      GROUP BY h.id, h.drivers, h.memory_mib, h.max_running, h.seen_at, h.is_cordoned ORDER BY h.id`,
+    [computer.id, computers.defaults.memoryMiB, activeStatuses, computer.id],
   );
 }
 

@@ -2,12 +2,17 @@
 const details: Readonly<Record<string, string>> = {
   HOST_LOST: 'The host of the computer does not answer.',
   HOST_REMOVED:
-    'The host of the computer was removed for good, and the computer’s home with it. Recover the computer with discardHome to start with an empty home.',
+    'The host of the computer was removed for good, and the computer’s home with it. If the home was never saved, recover the computer with discardHome to start with an empty one.',
   NO_HOST: 'No host can run the computer now.',
   COMPUTERS_OFF: 'The host cannot run computers now; the host’s log says why.',
   TIMED_OUT: 'The host of the computer did not finish in time.',
   START_FAILED: 'The computer did not start; the host’s log says why.',
   DISK_FULL: 'The disk of its host is full.',
+  QUOTA_EXCEEDED: 'The files and saved homes of the space take all the bytes that it may store. Delete some.',
+  STORAGE_UNAVAILABLE: 'The object store does not answer now.',
+  SAVE_TOO_LARGE: 'The home of the computer is far larger than its limit, so it cannot be saved.',
+  SAVE_UNREADABLE: 'Its home was saved with btrfs, and no host with btrfs can run the computer now.',
+  SAVE_BROKEN: 'The saved home of the computer is damaged and cannot be opened.',
   COMPUTER_ENDED: 'The computer ended by itself, or its host was restarted.',
   COMPUTER_NOT_ANSWERING: 'The computer no longer answered and was ended. Its processes are lost; its home is kept.',
   COMPUTER_NOT_RUNNING: 'The computer is not running.',

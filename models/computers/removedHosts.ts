@@ -2,9 +2,12 @@ import { DomainError, notFound } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
+import { activeStatuses } from './computer.ts';
 import { lockAnyComputer } from './computers.ts';
 import { abandonFork, removeComputer, setError } from './ends.ts';
 import { type ComputerHostRow, isLost, listHosts } from './hosts.ts';
+import { leaveHost } from './leaving.ts';
+import { change, isActive } from './starting.ts';
 
 type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> };
 
@@ -14,32 +17,44 @@ const silentMs = 7 * dayMs;
 /** How long remains of deleted computers keep their silent host from being forgotten. */
 const remainsMs = 90 * dayMs;
 
-/** A host, how many computers have their homes there, and how many of them run now. */
-export interface HostUse extends ComputerHostRow {
+/** A host, how many computers have their homes there, how many of them run now, and the memory promised to these. */
+export interface HostUse extends Omit<ComputerHostRow, 'labels' | 'isCordoned'> {
   computers: number;
   running: number;
+  usedMiB: number;
   isLost: boolean;
+  isCordoned: boolean;
+  labels: string[];
 }
 
 export async function hostsInUse({ database, config }: Deps): Promise<HostUse[]> {
-  const rows = await select(
+  const rows = await select<Record<'id' | 'computers' | 'running' | 'usedMiB', string>>(
     database.pool,
-    `SELECT host_id AS id, COUNT(*) AS computers, COALESCE(SUM(status IN ('starting', 'running', 'paused')), 0) AS running
+    `SELECT host_id AS id, COUNT(*) AS computers, COALESCE(SUM(status IN (?)), 0) AS running,
+       COALESCE(SUM(CASE WHEN status IN (?) THEN COALESCE(memory_mib, ?) END), 0) AS usedMiB
        FROM computers WHERE host_id IS NOT NULL GROUP BY host_id`,
+    [['starting', 'running', 'paused'], activeStatuses, config.computers.defaults.memoryMiB],
   );
-  const none = { computers: 0, running: 0 };
-  const counts = new Map(
-    rows.map(({ id, computers, running }) => [String(id), { computers: Number(computers), running: Number(running) }]),
-  );
+  const uses = new Map(rows.map(({ id, ...use }) => [id, use]));
   const hosts = await listHosts(database);
-  return hosts.map((host) => ({ ...host, ...(counts.get(host.id) ?? none), isLost: isLost(host, config) }));
+  return hosts.map(({ labels, isCordoned, ...host }) => {
+    const use = uses.get(host.id);
+    const numbers = {
+      computers: Number(use?.computers ?? 0),
+      running: Number(use?.running ?? 0),
+      usedMiB: Number(use?.usedMiB ?? 0),
+    };
+    const words = labels === null || labels === '' ? [] : labels.split(',');
+    return { ...host, ...numbers, isLost: isLost(host, config), isCordoned: Boolean(isCordoned), labels: words };
+  });
 }
 
 /**
- * For a host that will not come back: forgets it, and records for each of its computers that its home is gone. They can
- * be recovered with an empty home, or deleted. Returns how many there are. Throws 404, 409 `HOST_ANSWERS`.
+ * For a host that will not come back: forgets it. Its computers go on elsewhere with their saved homes. Those whose homes
+ * were never saved can be recovered with an empty home, or deleted. Returns how many of both there are. Throws 404, 409
+ * `HOST_ANSWERS`.
  */
-export async function removeHost(deps: Deps, hostId: string): Promise<number> {
+export async function removeHost(deps: Deps, hostId: string): Promise<{ computers: number; lost: number }> {
   const { database, config } = deps;
   await transaction(database, async (tx) => {
     const [host] = await select<Pick<ComputerHostRow, 'seenAt'>>(
@@ -56,9 +71,10 @@ export async function removeHost(deps: Deps, hostId: string): Promise<number> {
     await execute(tx, 'DELETE FROM computer_hosts WHERE id = ?', [hostId]);
   });
   // From here on their requests are refused with `HOST_REMOVED`, so updating each row may take its time or be repeated.
-  const rows = await select(database.pool, 'SELECT id FROM computers WHERE host_id = ?', [hostId]);
-  for (const { id } of rows) await tellOf(deps, String(id), hostId);
-  return rows.length;
+  const sql = 'SELECT id, home_save_id IS NULL AS isLost FROM computers WHERE host_id = ?';
+  const rows = await select<{ id: string; isLost: number }>(database.pool, sql, [hostId]);
+  for (const { id } of rows) await tellOf(deps, id, hostId);
+  return { computers: rows.length, lost: rows.filter(({ isLost }) => isLost === 1).length };
 }
 
 async function tellOf(deps: Deps, computerId: string, hostId: string): Promise<void> {
@@ -67,7 +83,12 @@ async function tellOf(deps: Deps, computerId: string, hostId: string): Promise<v
     if (computer?.hostId !== hostId) return;
     if (computer.wish === 'delete') await removeComputer(tx, computer, { isHomeGone: true });
     else if (computer.wish === 'fork') await abandonFork(tx, computer, 'HOST_REMOVED');
-    else await setError(deps, tx, computer, 'HOST_REMOVED');
+    // Its workflow brings it to another host.
+    else if (computer.homeSaveId !== null && (isActive(computer) || computer.wish !== null)) return;
+    else if (computer.homeSaveId !== null) {
+      await leaveHost(deps, tx, computer);
+      await change(tx, computer, { errorCode: null, errorDetail: null });
+    } else await setError(deps, tx, computer, 'HOST_REMOVED');
   });
 }
 
@@ -83,5 +104,9 @@ export async function forgetSilentHosts({ pool }: Pick<Database, 'pool'>, now: D
     // Not if it has just come back.
     await execute(pool, 'DELETE FROM computer_hosts WHERE id = ? AND seen_at < ?', [id, before(silentMs)]);
   }
+  // A host that was removed may come back later, and must not use the homes that it still has.
+  const orphans = `DELETE FROM computer_remains WHERE since < ?
+       AND NOT EXISTS (SELECT 1 FROM computer_hosts h WHERE h.id = host_id)`;
+  await execute(pool, orphans, [before(remainsMs)]);
   return silent.length;
 }

@@ -76,9 +76,18 @@ export async function pieceKeys({ pool }: Pick<Database, 'pool'>, { id }: Pick<H
   return rows.map(({ objectKey }) => objectKey);
 }
 
+/** How many pieces of a save are stored. */
+export async function storedPieces({ pool }: Pick<Database, 'pool'>, { id }: HomeSave): Promise<number> {
+  const sql = 'SELECT COUNT(*) AS count FROM home_save_pieces WHERE save_id = ?';
+  const [row] = await select<{ count: number }>(pool, sql, [id]);
+  return row?.count ?? 0;
+}
+
 /** Removes a save to which nothing refers. */
 export async function discard(tx: Transaction, id: string): Promise<void> {
-  const rows = await select<{ objectKey: string }>(tx, 'SELECT object_key FROM home_save_pieces WHERE save_id = ?', [id]);
+  const rows = await select<{ objectKey: string }>(tx, 'SELECT object_key FROM home_save_pieces WHERE save_id = ?', [
+    id,
+  ]);
   await driveModels(tx).DriveObject.doom(
     rows.map(({ objectKey }) => objectKey),
     tx,

@@ -101,26 +101,31 @@ async function newestComplete(tx: Transaction, ids: readonly string[]): Promise<
   return undefined;
 }
 
-/** Whether each of these saves is complete, so that what a host has of it may go. */
-export async function areComplete({ pool }: Pick<Database, 'pool'>, ids: readonly string[]): Promise<boolean> {
-  if (ids.length === 0) return true;
-  const sql = 'SELECT COUNT(*) AS count FROM home_saves WHERE id IN (?) AND pieces IS NOT NULL';
-  const [row] = await select<{ count: number }>(pool, sql, [ids]);
-  return row?.count === ids.length;
-}
-
-/** How many pieces of a save are stored. */
-export async function storedPieces({ pool }: Pick<Database, 'pool'>, { id }: HomeSave): Promise<number> {
-  const sql = 'SELECT COUNT(*) AS count FROM home_save_pieces WHERE save_id = ?';
-  const [row] = await select<{ count: number }>(pool, sql, [id]);
-  return row?.count ?? 0;
+/**
+ * The saves of which a host should keep what it has: complete ones, and those that it is making. `kept` are those of
+ * which it has a snapshot, which may have been another computer's.
+ */
+export async function usefulSaves(
+  { pool }: Pick<Database, 'pool'>,
+  { computerId, hostId }: SavedOn,
+  kept: readonly string[],
+): Promise<string[]> {
+  const sql = `SELECT id FROM home_saves WHERE computer_id = ? AND (pieces IS NOT NULL OR host_id = ?)
+    UNION SELECT id FROM home_saves WHERE id IN (?) AND pieces IS NOT NULL`;
+  const rows = await select<{ id: string }>(pool, sql, [computerId, hostId, kept.length === 0 ? [''] : kept]);
+  return rows.map(({ id }) => id);
 }
 
 /** Records a piece whose object is in the store. Throws if the save was given up meanwhile. */
 export async function addPiece(
   database: Database,
   { id, spaceId }: HomeSave,
-  { number, objectKey, storedBytes, sha256 }: { number: number; objectKey: string; storedBytes: number; sha256: Buffer },
+  {
+    number,
+    objectKey,
+    storedBytes,
+    sha256,
+  }: { number: number; objectKey: string; storedBytes: number; sha256: Buffer },
 ): Promise<void> {
   await transaction(database, async (tx) => {
     const save = await lockSave(tx, id);
@@ -182,15 +187,15 @@ export async function noteSaveFailure(
   await execute(pool, sql, [code, computerId, hostId]);
 }
 
-/** The computers among these whose homes this host saves, with the time and the format of their last save. */
+/** The computers among these whose homes this host saves. */
 export async function savedHere(
   { pool }: Pick<Database, 'pool'>,
   hostId: string,
   ids: readonly string[],
-): Promise<{ id: string; savedAt: Date | null; format: Taken['format'] | null }[]> {
+): Promise<string[]> {
   if (ids.length === 0) return [];
-  const sql = `SELECT c.id, c.home_saved_at AS savedAt, s.format FROM computers c
-      LEFT JOIN home_saves s ON s.id = c.home_save_id
-     WHERE c.id IN (?) AND c.host_id = ? AND c.deleted_at IS NULL AND (c.wish IS NULL OR c.wish <> 'fork')`;
-  return select(pool, sql, [ids, hostId]);
+  const sql = `SELECT id FROM computers
+    WHERE id IN (?) AND host_id = ? AND deleted_at IS NULL AND (wish IS NULL OR wish <> 'fork')`;
+  const rows = await select<{ id: string }>(pool, sql, [ids, hostId]);
+  return rows.map(({ id }) => id);
 }

@@ -5,15 +5,17 @@ import { type Database, transaction } from '../database/database.ts';
 import { select } from '../database/sql.ts';
 import { chargeConfirmed } from './charging.ts';
 import { type Computer, limitsOf } from './computer.ts';
-import { endComputerOperations } from './computerOperations.ts';
+import { endComputerOperations, succeed } from './computerOperations.ts';
 import { lockAnyComputer } from './computers.ts';
-import { abandonFork, removeComputer, setError, stopped, succeed } from './ends.ts';
+import { abandonFork, removeComputer, setError, stopped } from './ends.ts';
 import { findHost, isGivenUp } from './hosts.ts';
+import { failOver, prepareMove } from './leaving.ts';
 import { detailOf, reasonCode } from './reasons.ts';
+import { findSave } from './saveRows.ts';
 import { beginStart, change, isActive } from './starting.ts';
 
 /** A step that a host takes. */
-export type HostStep = 'start' | 'stop' | 'pause' | 'fork' | 'destroy';
+export type HostStep = 'start' | 'stop' | 'pause' | 'fork' | 'destroy' | 'release';
 
 /** What a computer’s workflow does next. */
 export type ComputerStep =
@@ -26,6 +28,8 @@ type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> 
 /** The shortest time that a step is given, even if it was asked for long ago. */
 const leastStepMs = 5_000;
 const longestWatchMs = 60_000;
+/** A slower fill of a home fails: 4 MiB a second. */
+const leastFilledPerMs = 4_194;
 const minuteMs = 60_000;
 
 /**
@@ -55,6 +59,7 @@ async function decide(deps: Deps, tx: Transaction, computer: Computer): Promise<
     return decide(deps, tx, computer);
   }
   if (isHostLost && (isActive(computer) || wish !== null)) {
+    if (await failOver(deps, tx, computer)) return decide(deps, tx, computer);
     return giveUp(deps, tx, computer, host === undefined ? 'HOST_REMOVED' : 'HOST_LOST');
   }
   if (wish === 'fork') return stepOf('fork', computer, config);
@@ -68,6 +73,7 @@ async function decide(deps: Deps, tx: Transaction, computer: Computer): Promise<
     return settled(deps, tx, computer);
   }
   if (wish === 'wake' || status === 'starting') return wakeStep(deps, tx, computer);
+  if (wish === 'move') return moveStep(deps, tx, computer);
   if (wish === 'pause') {
     if (status === 'running') return stepOf('pause', computer, config);
     await succeed(tx, computer, ['pauseComputer']);
@@ -95,7 +101,7 @@ async function wakeStep(deps: Deps, tx: Transaction, computer: Computer): Promis
     await succeed(tx, computer, ['wakeComputer', 'recoverComputer']);
     return settled(deps, tx, computer);
   }
-  if (status === 'starting') return stepOf('start', computer, deps.config);
+  if (status === 'starting') return startStep(tx, computer, deps.config);
   if (status === 'paused') await change(tx, computer, { status: 'starting' });
   else {
     try {
@@ -106,12 +112,35 @@ async function wakeStep(deps: Deps, tx: Transaction, computer: Computer): Promis
       return { do: 'rest' };
     }
   }
-  return stepOf('start', computer, deps.config);
+  return startStep(tx, computer, deps.config);
 }
 
-function stepOf(step: HostStep, computer: Computer, { computers }: Pick<Config, 'computers'>): ComputerStep {
+/** A start may have to fill the home first, from a save that another host has made. */
+async function startStep(
+  tx: Transaction,
+  computer: Computer,
+  config: Pick<Config, 'computers'>,
+): Promise<ComputerStep> {
+  const { homeSaveId, hostId } = computer;
+  const head = homeSaveId === null ? undefined : await findSave(tx, homeSaveId);
+  const filled = head === undefined || head.hostId === hostId ? 0 : Number(head.homeBytes);
+  return stepOf('start', computer, config, filled / leastFilledPerMs);
+}
+
+async function moveStep(deps: Deps, tx: Transaction, computer: Computer): Promise<ComputerStep> {
+  const next = await prepareMove(tx, computer, deps.config);
+  if (next === 'wait') return watch(deps, tx, computer);
+  return next === 'release' ? stepOf('release', computer, deps.config) : decide(deps, tx, computer);
+}
+
+function stepOf(
+  step: HostStep,
+  computer: Computer,
+  { computers }: Pick<Config, 'computers'>,
+  moreMs = 0,
+): ComputerStep {
   const { generation, hostId, statusAt } = computer;
-  const deadlineMs = Math.max(leastStepMs, computers.transitionMs - (Date.now() - statusAt.getTime()));
+  const deadlineMs = Math.max(leastStepMs, computers.transitionMs + moreMs - (Date.now() - statusAt.getTime()));
   return { do: step, generation, hostId: hostId ?? '', deadlineMs };
 }
 

@@ -7,7 +7,6 @@ import { requireCredits } from '../billing/usage.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
-import { chargeAll } from './charging.ts';
 import { type Computer, getComputer } from './computer.ts';
 import {
   beginComputerOperation,
@@ -17,9 +16,9 @@ import {
 } from './computerOperations.ts';
 import { lockComputer } from './computers.ts';
 import { addDefaultComputer } from './defaultComputer.ts';
-import { findHost, refusalOfHost } from './hosts.ts';
-import { addRemains } from './remains.ts';
-import { beginStart, change, requireRoomToRun } from './starting.ts';
+import { refusalOfHost } from './hosts.ts';
+import { leaveHost, leaveLostHost } from './leaving.ts';
+import { beginStart, change, isActive, requireRoomToRun } from './starting.ts';
 import { markUsed } from './use.ts';
 
 /** A computer, and the operation that does what was asked. Undefined if there is nothing to do. */
@@ -48,13 +47,19 @@ export async function askToWake(deps: Deps, request: Request): Promise<Asked> {
   if (underWay !== undefined) return { computer: seen, operation: underWay };
   await requireCredits(database, config.billing, request.spaceId);
   return ask(deps, request, 'wakeComputer', 'computer.woken', async (tx, computer) => {
-    if (computer.status === 'running' && computer.wish === null) return 'done';
+    if (computer.status === 'running' && (computer.wish === null || computer.wish === 'move')) return 'done';
     if (computer.wish === 'wake') return 'waits';
+    if (isMoving(computer)) {
+      await requireRoomToRun(tx, computer, config);
+      await change(tx, computer, { wakesAfterMove: true });
+      return 'waits';
+    }
     await endComputerOperations(tx, computer.id, ['pauseComputer'], failedWith('COMPUTER_WOKEN'));
     if (computer.status === 'starting') {
       await endComputerOperations(tx, computer.id, ['stopComputer'], failedWith('COMPUTER_WOKEN'));
     }
     await requireRoomToRun(tx, computer, config);
+    if (!isActive(computer) || computer.status === 'paused') await leaveLostHost(deps, tx, computer);
     if (computer.status === 'paused') {
       const refusal = await refusalOfHost(database, computer.hostId ?? '', config);
       if (refusal !== undefined) throw refusal;
@@ -83,6 +88,10 @@ export function askToStop(deps: Deps, request: Request): Promise<Asked> {
     const { status, wish } = computer;
     if (wish === null && (status === 'created' || status === 'stopped')) return 'done';
     await endComputerOperations(tx, computer.id, beforeStop, failedWith('COMPUTER_STOPPED'));
+    if (isMoving(computer)) {
+      await change(tx, computer, { wakesAfterMove: false });
+      return status === 'stopping' ? 'waits' : 'done';
+    }
     // The workflow gives up a start that is under way, and stops what has started.
     await change(tx, computer, { wish: 'stop', ...(status !== 'starting' && { status: 'stopping' }) });
     return 'waits';
@@ -102,9 +111,14 @@ export function askToPause(deps: Deps, request: Request): Promise<Asked> {
   });
 }
 
+/** Whether it is between two hosts, so that it starts again only after the move. */
+function isMoving({ status, wish }: Computer): boolean {
+  return wish === 'move' && (status === 'stopping' || !isActive({ status }));
+}
+
 /**
- * Asks for a computer to be started again, from any state. With `discardHome`, and only if its host is lost, it begins
- * with an empty home on another host. Throws 402, 404, 409, 503.
+ * Asks for a computer to be started again, from any state. If its host is lost, it begins on another host with its saved
+ * home. If its home was never saved, it begins with an empty one, but only with `discardHome`. Throws 402, 404, 409, 503.
  */
 export async function askToRecover(deps: Deps, request: Request & { discardHome: boolean }): Promise<Asked> {
   const { database, config } = deps;
@@ -114,7 +128,7 @@ export async function askToRecover(deps: Deps, request: Request & { discardHome:
     const { hostId } = computer;
     const refusal = hostId === null ? undefined : await refusalOfHost(database, hostId, config);
     const isHostLost = refusal !== undefined;
-    if (isHostLost && !request.discardHome) throw refusal;
+    if (isHostLost && computer.homeSaveId === null && !request.discardHome) throw refusal;
     if (request.discardHome && hostId !== null && !isHostLost) {
       const detail = 'The host of the computer answers. Recover the computer without discardHome, or delete it.';
       throw new DomainError('conflict', 'HOME_IS_THERE', detail);
@@ -126,14 +140,6 @@ export async function askToRecover(deps: Deps, request: Request & { discardHome:
     await change(tx, computer, { wish: 'wake' });
     return 'waits';
   });
-}
-
-/** Leaves a lost host. The host removes the computer's home when it is back. */
-async function leaveHost({ database, config }: Deps, tx: Transaction, computer: Computer): Promise<void> {
-  if (computer.aliveAt !== null) await chargeAll(tx, computer, computer.aliveAt, config);
-  // A removed host has nothing left to clear up.
-  if ((await findHost(database, computer.hostId ?? '')) !== undefined) await addRemains(tx, computer);
-  await change(tx, computer, { hostId: null, status: 'stopped', startedAt: null });
 }
 
 /** Deletes a computer for its users at once. Its home is removed after that. Throws 404. */

@@ -14,7 +14,11 @@ const owners = [
   { table: 'drive_versions', column: 'object_key', owner: "CONCAT('version ', version, ' of the file ', item_id)" },
   { table: 'git_bundles', column: 'object_key', owner: "CONCAT('the git repository ', item_id)" },
   { table: 'browser_profiles', column: 'object_key', owner: "CONCAT('the browser profile ', id)" },
-  { table: 'home_save_pieces', column: 'object_key', owner: "CONCAT('piece ', number, ' of the saved home ', save_id)" },
+  {
+    table: 'home_save_pieces',
+    column: 'object_key',
+    owner: "CONCAT('piece ', number, ' of the saved home ', save_id)",
+  },
   { table: 'space_database_backups', column: 'object_key', owner: "CONCAT('the backup ', id, ' of a database')" },
   { table: 'app_run_attempts', column: 'log_key', owner: "CONCAT('the log of the run ', run_id)" },
 ] as const;

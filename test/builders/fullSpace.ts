@@ -12,6 +12,7 @@ import { driveOf } from './drive.ts';
 import type { TestProduct } from './product.ts';
 import { recordingRow } from './recording.ts';
 import { insertRows } from './rows.ts';
+import { saveRow } from './save.ts';
 import { toolLines } from './tools.ts';
 import { deliveryRow, endpointRow } from './webhookRows.ts';
 
@@ -248,6 +249,16 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       created_by: user.id,
       created_at: new Date(),
       expires_at: new Date(),
+    },
+    home_saves: saveRow({ spaceId: user.spaceId, computerId }),
+    home_save_pieces: { save_id: 'hsv_1', number: 0, space_id: user.spaceId, object_key: 'none', stored_bytes: 0 },
+    computer_snapshots: {
+      id: newId('computerSnapshot'),
+      space_id: user.spaceId,
+      computer_id: computerId,
+      name: 'Before the change',
+      save_id: 'hsv_1',
+      created_at: new Date(),
     },
     desktop_sessions: desktopRow({ spaceId: user.spaceId, computerId, createdBy: user.id }),
     browser_profiles: profileRow({ spaceId: user.spaceId, computerId, createdBy: user.id }),

@@ -1,6 +1,7 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ComputerHost } from '../../activities/computers/deps.ts';
+import { HomeSaves } from '../../activities/computers/homeSaves.ts';
 import { createHostActivities } from '../../activities/computers/hostActivities.ts';
 import { HostBeat } from '../../activities/computers/hostBeat.ts';
 import { createServices } from '../../bin/support/services.ts';
@@ -72,6 +73,17 @@ const host: ComputerHost = {
     await asked('fork', computerId, from);
     put(computerId, { state: 'gone' });
   },
+  // Its computers have no homes.
+  saves: {
+    changed: async () => [],
+    kept: () => [],
+    take: () => Promise.reject(new Error('There is no home.')),
+    read: () => {
+      throw new Error('There is no home.');
+    },
+    keepOnly: async () => undefined,
+    fill: async () => undefined,
+  },
   inspect: async (computerId) => stateOf(computerId),
   list: async () => Object.entries(read<State>(stateFile, {})).map(([computerId, hosted]) => ({ computerId, hosted })),
 };
@@ -89,10 +101,13 @@ const beat = new HostBeat(deps, {
   maxRunning: config.computers.perHost,
 });
 const taskQueue = hostTaskQueue(config.installation, hostId);
-const activities = createHostActivities(deps);
+const forEver = new AbortController().signal;
+const homeSaves = new HomeSaves(deps, forEver);
+const activities = createHostActivities({ ...deps, homeSaves });
 await startWorker({ temporal, config, taskQueue, activities, runsWorkflows: false, shutdownGraceMs: 0 });
 await beat.beat();
-void beat.run(new AbortController().signal);
+void beat.run(forEver);
+void homeSaves.run({ wholeHomes: false });
 process.stdout.write('ready\n');
 // Ends with the test that started it.
 process.stdin.resume().once('end', () => process.exit());

@@ -40,6 +40,8 @@ export async function createTestEnvironment(overrides: Environment = {}): Promis
     ATRIUM_INSTALLATION: name,
     ATRIUM_LOG_LEVEL: 'silent',
     ATRIUM_COMPUTERS: 'off',
+    // Saved homes count as bytes of their space, which tests of the drive compare.
+    ATRIUM_COMPUTER_SAVE_SECONDS: '0',
     ATRIUM_DATA_DIR: dataDir,
     ATRIUM_PORT: '0',
     ATRIUM_RATE_LIMIT_PER_MINUTE: '0',

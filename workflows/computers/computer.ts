@@ -42,6 +42,7 @@ export async function computer(input: ComputerInput): Promise<void> {
       pause: (step) => onHost(step).pauseComputer(which(step)),
       fork: (step) => onHost(step).forkComputer(which(step)),
       destroy: (step) => onHost(step).destroyComputer(which(step)),
+      release: (step) => onHost(step).releaseComputer(which(step)),
     },
     async ended(step, code) {
       await endComputerStep({ ...which(step), step: step.do, ...(code !== undefined && { code }) });

@@ -51,7 +51,7 @@ test('Computers of a removed host report HOST_REMOVED, and can be recovered on a
   const each = { running: await buildOn(gone, 'running'), stopped: await buildOn(gone, 'stopped') };
   const [half, away] = [await buildOn(gone, 'created', 'fork'), await buildOn(gone, 'stopped', 'delete')];
   const elsewhere = await buildOn(other, 'running');
-  expect(await removeHost(environment, gone)).toBe(4);
+  expect(await removeHost(environment, gone)).toEqual({ computers: 4, lost: 4 });
   for (const { get } of Object.values(each)) {
     expect(await get()).toMatchObject({ status: 'error', errorCode: 'HOST_REMOVED', wish: null });
   }
@@ -91,7 +91,9 @@ test('The operator lists hosts and can remove a silent one, but none that answer
     [other]: { id: other, computers: 3, running: 2, isLost: false },
   };
   expect(JSON.parse(stdout)).toEqual([gone, other].toSorted().map((id) => expect.objectContaining(uses[id] ?? {})));
-  expect((await run('list')).stdout).toMatch(new RegExp(`${other} +there, .*Z, 3 computers, 2 running\n`));
+  expect((await run('list')).stdout).toMatch(
+    new RegExp(`${other} +there, .*Z, 3 computers, 2 of 100 running, 4096 of 8192 MiB promised\n`),
+  );
   expect(await run('remove', '--help')).toMatchObject({
     stdout: expect.stringContaining('Usage: npm run -s atrium -- host remove [options] <id>'),
   });
@@ -100,7 +102,10 @@ test('The operator lists hosts and can remove a silent one, but none that answer
     output: expect.stringMatching(/^This host still answers\./),
   });
   expect(await run('remove', 'hst_absent')).toMatchObject({ code: 1 });
-  expect(await run('remove', gone, '--json')).toMatchObject({ code: 0, stdout: `{"id":"${gone}","computers":1}\n` });
+  expect(await run('remove', gone, '--json')).toMatchObject({
+    code: 0,
+    stdout: `{"id":"${gone}","computers":1,"lost":1}\n`,
+  });
   expect(await findHost(environment.database, gone)).toBeUndefined();
   expect(await checkHosts(environment.config)).toMatchObject({ state: 'ok' });
 });

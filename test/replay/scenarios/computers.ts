@@ -1,3 +1,4 @@
+import { drainHost } from '../../../models/computers/draining.ts';
 import { operationModels } from '../../../models/operations/operation.ts';
 import { actorWorkflowId, operationWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
@@ -86,6 +87,24 @@ export const computerScenarios: Scenario[] = [
     },
   },
   {
+    name: 'computer/moved',
+    environment,
+    run: onHost(async ({ post, status }, host, product) => {
+      await post('wake');
+      const other = await startFakeHost(product.environment);
+      try {
+        await drainHost(product.environment, host.id);
+        await post('wake');
+        const { computerId } = await status();
+        await waitFor('the computer on the other host', () => other.calls(computerId).includes('start'));
+        await waitFor('the end of the move', async () => (await status()).status === 'running');
+        await post('stop');
+      } finally {
+        await other.stop();
+      }
+    }),
+  },
+  {
     name: 'purgeDeleted/spaceWithComputers',
     environment,
     async run(product, user) {
@@ -105,7 +124,7 @@ interface DefaultComputer {
 }
 
 /** Runs a scenario on a space's default computer and a fake host. `walk` may return the id of another computer. */
-function onHost(walk: (computer: DefaultComputer, host: FakeHost) => Promise<unknown>) {
+function onHost(walk: (computer: DefaultComputer, host: FakeHost, product: TestProduct) => Promise<unknown>) {
   return async (product: TestProduct, user: ChatUser): Promise<string> => {
     const host = await startFakeHost(product.environment);
     try {
@@ -114,7 +133,7 @@ function onHost(walk: (computer: DefaultComputer, host: FakeHost) => Promise<unk
       const { computerId } = await status();
       const path = `${computers}/${computerId}`;
       const post = async (verb: string) => (await user.fetch(`${path}/${verb}`, { method: 'POST' })).json();
-      const other = await walk({ post, status, remove: () => user.fetch(path, { method: 'DELETE' }) }, host);
+      const other = await walk({ post, status, remove: () => user.fetch(path, { method: 'DELETE' }) }, host, product);
       return actorWorkflowId('computer', typeof other === 'string' ? other : computerId);
     } finally {
       await host.stop();

@@ -1,0 +1,82 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Environment } from '../../config/index.ts';
+import { createHost } from '../../integrations/computers/host/createHost.ts';
+import { hostLayout } from '../../integrations/computers/host/layout.ts';
+import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
+import { type ProductProcess, startProduct } from '../support/product.ts';
+import { hurriedSweeper } from '../support/productSettings.ts';
+import { buildChatUser, type ChatUser } from './chat.ts';
+import { buildIdentity } from './identity.ts';
+
+/** A machine that runs computers: a worker process with a folder of its own. */
+export interface TestHost {
+  id: string;
+  dir: string;
+  worker: ProductProcess;
+  /** As when the machine burns down: the worker, its computers and its disk are gone. */
+  destroy(): Promise<void>;
+}
+
+export interface TestHosts {
+  environment: TestEnvironment;
+  api: ProductProcess;
+  addHost(overrides?: Environment): Promise<TestHost>;
+  /** Those that are not destroyed. */
+  hosts(): readonly TestHost[];
+  user(): Promise<ChatUser>;
+  close(): Promise<void>;
+}
+
+/** An API process, and as many hosts as the test adds. Homes are saved every second, and hosts lost after six. */
+export async function buildHosts(overrides: Environment = {}): Promise<TestHosts> {
+  const environment = await createTestEnvironment({
+    ...hurriedSweeper,
+    ATRIUM_COMPUTERS: 'auto',
+    ATRIUM_COMPUTERS_IMAGE_MIB: '2048',
+    ATRIUM_COMPUTER_HOST_BEAT_SECONDS: '1',
+    ATRIUM_COMPUTER_SAVE_SECONDS: '1',
+    ATRIUM_COMPUTERS_RUNNING_PER_SPACE: '20',
+    ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '5',
+    ...overrides,
+  });
+  const identity = await buildIdentity(environment);
+  const api = await startProduct(environment, 'api');
+  let hosts: TestHost[] = [];
+  return {
+    environment,
+    api,
+    async addHost(more = {}) {
+      const dir = mkdtempSync(join(tmpdir(), 'atrium-host-'));
+      // The users of the computers need to pass through this folder.
+      chmodSync(dir, 0o755);
+      const worker = await startProduct(environment, 'worker', { ...more, ATRIUM_COMPUTERS_DIR: dir });
+      const { hostId: id } = JSON.parse(readFileSync(hostLayout(dir).identity, 'utf8')) as { hostId: string };
+      const host: TestHost = {
+        id,
+        dir,
+        worker,
+        async destroy() {
+          hosts = hosts.filter((other) => other !== host);
+          await worker.kill('SIGKILL');
+          await endComputers(dir);
+        },
+      };
+      hosts.push(host);
+      return host;
+    },
+    hosts: () => hosts,
+    user: () => buildChatUser({ url: api.apiUrl, identity }),
+    async close() {
+      await Promise.all([api.stop(), ...hosts.map(({ worker }) => worker.stop())]);
+      for (const { dir } of hosts) await endComputers(dir);
+      await environment.close();
+    },
+  };
+}
+
+async function endComputers(dir: string): Promise<void> {
+  await (await createHost({ dir })).shutdown();
+  rmSync(dir, { recursive: true, force: true });
+}
