@@ -5,6 +5,7 @@ import type { Computer } from '../../models/computers/computer.ts';
 import { orderedMoves } from '../../models/computers/draining.ts';
 import { type HostReport, reportHost } from '../../models/computers/hosts.ts';
 import { forgetRemains, remainsOn } from '../../models/computers/remains.ts';
+import { CutOff } from './cutOff.ts';
 import type { HostDeps } from './deps.ts';
 
 type Hosted = { computerId: string; hosted: HostedState };
@@ -16,19 +17,27 @@ type Hosted = { computerId: string; hosted: HostedState };
 export class HostBeat {
   readonly #deps: HostDeps;
   readonly #report: Omit<HostReport, 'id' | 'drivers'>;
+  readonly #cutOff: CutOff;
 
   constructor(deps: HostDeps, report: Omit<HostReport, 'id' | 'drivers'>) {
     this.#deps = deps;
     this.#report = report;
+    this.#cutOff = new CutOff(deps);
   }
 
   /** Beats until the signal is aborted. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([
+      this.#repeat(signal, () => this.beat(), 'The host could not say what it runs; trying again.'),
+      // Beside the beats, because a beat may wait long for the database.
+      this.#repeat(signal, () => this.#cutOff.look(), 'The host could not pause its computers; trying again.'),
+    ]);
+  }
+
+  async #repeat(signal: AbortSignal, work: () => Promise<void>, failed: string): Promise<void> {
     const { config, logger } = this.#deps;
     while (!signal.aborted) {
-      await this.beat().catch((error: unknown) => {
-        logger.warn({ err: error }, 'The host could not say what it runs; trying again.');
-      });
+      await work().catch((error: unknown) => logger.warn({ err: error }, failed));
       await delay(config.computers.hostBeatMs, undefined, { signal }).catch(() => undefined);
     }
   }
@@ -36,6 +45,7 @@ export class HostBeat {
   async beat(): Promise<void> {
     const { database, host } = this.#deps;
     await reportHost(database, { id: host.hostId, drivers: host.drivers, ...this.#report });
+    await this.#cutOff.reported();
     const at = new Date();
     const should = await activeOn(database, host.hostId);
     const does = await this.#look(should);

@@ -30,6 +30,14 @@ export async function activeOn({ pool }: Pick<Database, 'pool'>, hostId: string)
   return rows.map(computerOf);
 }
 
+/** Those of these computers that should go on running on this host. One that counts as lost goes on too. */
+export async function stillOn({ pool }: Pick<Database, 'pool'>, hostId: string, ids: readonly string[]) {
+  if (ids.length === 0) return [];
+  const sql = "SELECT id FROM computers WHERE id IN (?) AND host_id = ? AND status IN ('running', 'error')";
+  const rows = await select<{ id: string }>(pool, sql, [ids, hostId]);
+  return rows.map(({ id }) => id);
+}
+
 /**
  * Notes that a computer ran at that time. Returns `stop` if it should not run: it was given up meanwhile, or is
  * unknown. A computer that counted as lost with its host gets its state back.
