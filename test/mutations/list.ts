@@ -16,6 +16,34 @@ export interface Mutation {
 
 export const mutations: readonly Mutation[] = [
   {
+    name: 'A save becomes the head although another one has become it meanwhile',
+    file: 'models/computers/saves.ts',
+    piece: "role?.as === 'head' && computer?.homeSaveId !== save.replacesId",
+    replacement: 'false',
+    caughtBy: 'test/models/computers/saves.test.ts',
+  },
+  {
+    name: 'A computer is placed on a host that has still an old home of it',
+    file: 'models/computers/placing.ts',
+    piece: ' && !host.hasRemains',
+    replacement: '',
+    caughtBy: 'test/models/computers/leaving.test.ts',
+  },
+  {
+    name: 'A save is removed although a snapshot names it',
+    file: 'models/computers/saveRows.ts',
+    piece: 'OR EXISTS (SELECT 1 FROM computer_snapshots n WHERE n.save_id = s.id)',
+    replacement: '',
+    caughtBy: 'test/models/computers/saves.test.ts',
+  },
+  {
+    name: 'A host that is cut off lets its computers run',
+    file: 'activities/computers/cutOff.ts',
+    piece: 'await host.pause(computerId);',
+    replacement: '',
+    caughtBy: 'test/api/computers/cutOffHost.test.ts',
+  },
+  {
     name: "A turn's end is written without its fence",
     file: 'models/chat/endTurn.ts',
     piece: ' || turn.writerEpoch !== step.epoch)',
