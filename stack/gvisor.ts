@@ -1,7 +1,5 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { isExecutable, type StackContext } from './context.ts';
-import { prepareDataDir } from './folders.ts';
 import { type GoProgram, getProgram, shared } from './programs.ts';
 
 /** A version of the module's branch `go`. The Go command can build only that branch. */
@@ -15,8 +13,6 @@ const gvisor: GoProgram = {
 
 /** The path of the `runsc` command: the machine's own, a cached one, or a new build. No start calls this by itself. */
 export function getGvisor(context: Omit<StackContext, 'servicesDir' | 'ports' | 'bucket'>): Promise<string> {
-  prepareDataDir(context.dataDir);
-  mkdirSync(context.cacheDir, { recursive: true });
   return getProgram(context, gvisor);
 }
 

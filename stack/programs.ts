@@ -1,5 +1,15 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, copyFileSync, linkSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { renameDurablySync } from '../disk/durable.ts';
 import { CommandError, runCommand } from './commands.ts';
@@ -7,7 +17,7 @@ import { findProgram, isExecutable, type StackContext } from './context.ts';
 import { downloadTemporal } from './downloads.ts';
 import { StackError } from './errors.ts';
 import { waitForLock } from './fileLock.mjs';
-import { isReachableByOthers, makeSharedFolder } from './folders.ts';
+import { isReachableByOthers, makeSharedFolder, prepareDataDir } from './folders.ts';
 import { canInstall } from './install.ts';
 import { timed } from './report.ts';
 import { serviceLog } from './services.ts';
@@ -20,6 +30,8 @@ export interface GoProgram {
   /** A module of Go's registry, or a folder of ours. */
   source: { module: string } | { folder: string };
   buildTime: string;
+  /** The system that it runs on, as Go names it. Undefined: this one. */
+  system?: string;
 }
 
 /** The last version that `go install` can build. */
@@ -43,6 +55,20 @@ const objectStore: GoProgram = {
   buildTime: 'about 2 minutes on 2 cores',
 };
 
+const agentSource = join(import.meta.dirname, '..', 'integrations', 'computers', 'agent');
+
+const agent: GoProgram = {
+  name: 'atrium-agent',
+  title: 'the agent of computers',
+  get version() {
+    return hashOf(agentSource);
+  },
+  source: { folder: agentSource },
+  buildTime: 'seconds',
+  // A container's, where this machine has another.
+  system: 'linux',
+};
+
 /** The path of the `temporal` command: the machine's own, a cached one, a download, or a new build. */
 export async function getTemporal(context: StackContext): Promise<string> {
   return getProgram(context, temporal, downloadTemporal);
@@ -53,6 +79,11 @@ export async function getObjectStore(context: StackContext): Promise<string> {
   return getProgram(context, objectStore);
 }
 
+/** The path of the agent of computers: the machine's own, a cached one, or a new build. */
+export async function getAgent(context: BuildContext): Promise<string> {
+  return getProgram(context, agent);
+}
+
 /** For `atrium doctor`: the path of a program of the stack, or how a start would get it. */
 export function describeProgram(
   name: string,
@@ -60,7 +91,7 @@ export function describeProgram(
 ): { missing: boolean; detail: string } {
   const found = findProgram(name, environment);
   if (found !== undefined) return { missing: false, detail: found };
-  const program = [temporal, objectStore].find((candidate) => candidate.name === name);
+  const program = [temporal, objectStore, agent].find((candidate) => candidate.name === name);
   if (program === undefined) {
     return canInstall({ environment })
       ? { missing: false, detail: 'missing; "npm start" installs it' }
@@ -87,6 +118,8 @@ export async function getProgram<C extends BuildContext>(
   if (onPath !== undefined) return shared(onPath);
   const cached = join(context.cacheDir, `${program.name}-${program.version}`);
   if (isExecutable(cached)) return shared(cached);
+  prepareDataDir(context.dataDir); // for the log
+  mkdirSync(context.cacheDir, { recursive: true });
 
   // Two starts may want the program at once (`npm start` beside `npm test`). One gets it; the other waits and finds it.
   const lock = await waitForLock(`${cached}.lock`, {
@@ -128,9 +161,13 @@ async function build(context: BuildContext, program: GoProgram, folder: string):
     CGO_ENABLED: '0',
     GOFLAGS: '-trimpath -buildvcs=false',
     GOWORK: 'off',
+    ...(program.system !== undefined && { GOOS: program.system }),
   };
   const { source } = program;
-  const what = 'module' in source ? `${source.module}@v${program.version}` : '.';
+  const made = join(folder, program.name);
+  const flags = '-ldflags=-s -w';
+  const what =
+    'module' in source ? ['install', flags, `${source.module}@v${program.version}`] : ['build', flags, '-o', made, '.'];
   try {
     await timed(
       context.report,
@@ -139,7 +176,7 @@ async function build(context: BuildContext, program: GoProgram, folder: string):
         done: `Built ${program.title}`,
       },
       () =>
-        runCommand(go, ['install', '-ldflags=-s -w', what], {
+        runCommand(go, what, {
           logFile,
           environment,
           signal: context.signal,
@@ -150,7 +187,7 @@ async function build(context: BuildContext, program: GoProgram, folder: string):
     if (!(error instanceof CommandError)) throw error;
     throw new StackError(`${program.name} could not be built: ${error.reason} — the whole log is ${logFile}`);
   }
-  return join(folder, program.name);
+  return made;
 }
 
 /** The version of a source folder. A change gives another version, which is built again. */

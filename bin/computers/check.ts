@@ -8,6 +8,7 @@ import { describeBrowserPrograms } from '../../stack/browsers.ts';
 import { describeSandboxPrograms } from '../../stack/computers.ts';
 import { describeDesktopPrograms } from '../../stack/desktops.ts';
 import { cachedGvisor } from '../../stack/gvisor.ts';
+import { describeProgram } from '../../stack/programs.ts';
 import { type CheckResult, off, ok, wrong } from '../support/check.ts';
 import { commandLine } from '../support/commandLine.ts';
 
@@ -20,6 +21,8 @@ const answerMs = 60_000;
  */
 export async function checkComputers(launch: LaunchConfig): Promise<CheckResult> {
   if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
+  const agent = describeProgram('atrium-agent', launch);
+  if (agent.missing) return off(`atrium-agent: ${agent.detail}`);
   const programs = describeSandboxPrograms(launch);
   const { drivers, off: missing, fault, room } = await describeMachine(launch.computersDir, options(launch));
   if (drivers.every(({ refused }) => refused !== undefined)) {

@@ -8,6 +8,7 @@ import { HomeSaves } from '../../activities/computers/homeSaves.ts';
 import { createHostActivities } from '../../activities/computers/hostActivities.ts';
 import { HostBeat } from '../../activities/computers/hostBeat.ts';
 import { listen } from '../../api/frame/server.ts';
+import { loadLaunchConfig } from '../../config/launch.ts';
 import { closeBrowsers } from '../../integrations/browsers/browser.ts';
 import { writeBrowserPolicies } from '../../integrations/browsers/policies.ts';
 import { createHost } from '../../integrations/computers/host/createHost.ts';
@@ -21,6 +22,8 @@ import { computerEnvironment } from '../../integrations/egress/computerEnvironme
 import { type TrustFiles, writeTrustFiles } from '../../integrations/egress/trustFiles.ts';
 import { noteShutdown } from '../../models/computers/beats.ts';
 import { withdrawHost } from '../../models/computers/hosts.ts';
+import { StackError } from '../../stack/errors.ts';
+import { getAgent } from '../../stack/programs.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { hostTaskQueue } from '../../temporal/taskQueues.ts';
 import { type RunningWorker, startWorker } from '../../temporal/workers.ts';
@@ -128,7 +131,14 @@ async function makeHost(
     const authorities = await egressAuthorities.trusted();
     const trust = await writeTrustFiles(path.join(config.computers.dir, '.trust'), authorities);
     const policies = await writeBrowserPolicies(path.join(config.computers.dir, '.browsers'), trust.besidePublic);
+    const agent = await getAgent({
+      ...loadLaunchConfig(),
+      dataDir: config.dataDir,
+      report: (line) => logger.info(line),
+      signal: new AbortController().signal,
+    });
     const host = await createHost({
+      agent,
       dir: config.computers.dir,
       ...(config.computers.imageMiB !== undefined && { imageMiB: config.computers.imageMiB }),
       ...driverOptions(config.computers),
@@ -143,7 +153,7 @@ async function makeHost(
     return { host, trust };
   } catch (error) {
     if (error instanceof HostError && error.code === 'FOLDER_TAKEN') return 'taken';
-    if (error instanceof HostError && error.code === 'COMPUTERS_OFF') {
+    if ((error instanceof HostError && error.code === 'COMPUTERS_OFF') || error instanceof StackError) {
       logger.warn(`Computers are off here: ${error.message}.`);
     } else logger.error({ err: error }, 'Computers are off here, since the host could not be set up.');
     return undefined;

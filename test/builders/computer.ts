@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Environment } from '../../config/index.ts';
-import { createHost } from '../../integrations/computers/host/createHost.ts';
+import { shutDownHost } from '../support/computerPrograms.ts';
 import type { ChatUser } from './chat.ts';
 import { buildProduct, type TestProduct } from './product.ts';
 
@@ -34,7 +34,7 @@ export async function withComputers<P extends TestProduct>(
   return Object.assign(product, {
     async close() {
       await close();
-      await (await createHost({ dir })).shutdown();
+      await shutDownHost(dir);
       rmSync(dir, { recursive: true, force: true });
     },
   });

@@ -7,6 +7,7 @@ import { HostError, type HostErrorCode } from '../../integrations/computers/host
 import { computerLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { HostClient } from '../../integrations/computers/hostClient.ts';
 import type { HolderEnd } from '../../integrations/computers/protocol/holderSpec.ts';
+import { addNode, agentProgram } from '../support/computerPrograms.ts';
 import { hostDir } from './host.ts';
 
 type RemoteMethod =
@@ -74,7 +75,8 @@ export async function startHostProcess(options: Partial<HostOptions> & { uid?: n
   const { uid, ...given } = options;
   const dir = given.dir ?? hostDir();
   if (uid !== undefined) chownSync(dir, uid, uid);
-  const child = spawn(process.execPath, [program, JSON.stringify({ imageMiB: 2_048, ...given, dir })], {
+  const all = { agent: await agentProgram(), imageMiB: 2_048, ...given, dir };
+  const child = spawn(process.execPath, [program, JSON.stringify(all)], {
     cwd: '/',
     env: {},
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
@@ -95,6 +97,7 @@ export async function startHostProcess(options: Partial<HostOptions> & { uid?: n
       for (const call of calls.values()) call({ error: { code: 'KILLED', message: 'The host was killed.' } });
     });
   });
+  await addNode(dir);
   const call = caller(child, calls);
   const layout = hostLayout(dir);
   const client = (computerId: string) => new HostClient({ socketPath: computerLayout(layout, computerId).socket });

@@ -1,10 +1,10 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { createHost } from '../../integrations/computers/host/createHost.ts';
 import { browsersOf, startSite } from '../builders/browser.ts';
 import { buildComputer, buildHostingProduct } from '../builders/computer.ts';
 import type { TestProduct } from '../builders/product.ts';
 import { getBrowserPrograms } from '../support/browserPrograms.ts';
+import { shutDownHost } from '../support/computerPrograms.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -20,7 +20,7 @@ afterAll(() => product?.close());
 async function loseMachine(): Promise<void> {
   const { dir } = product.environment.config.computers;
   await product.process.kill('SIGKILL');
-  await (await createHost({ dir })).shutdown();
+  await shutDownHost(dir);
   for (const name of readdirSync(dir)) rmSync(join(dir, name), { recursive: true, force: true });
   await product.restart();
 }

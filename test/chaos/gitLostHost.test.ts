@@ -1,9 +1,9 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { createHost } from '../../integrations/computers/host/createHost.ts';
 import { buildCheckedOut, buildHostedGit } from '../builders/hostedRepository.ts';
 import type { TestGit } from '../builders/repository.ts';
 import { drivers } from '../integrations/computers/drivers.ts';
+import { shutDownHost } from '../support/computerPrograms.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
@@ -27,7 +27,7 @@ describe.each(usable.slice(0, 1))('$name: a machine that is lost with all its fo
   async function loseMachine(): Promise<void> {
     const { computers, git } = product.environment.config;
     await product.process.kill('SIGKILL');
-    await (await createHost({ dir: computers.dir })).shutdown();
+    await shutDownHost(computers.dir);
     for (const name of readdirSync(computers.dir)) rmSync(join(computers.dir, name), { recursive: true, force: true });
     rmSync(git.dir, { recursive: true, force: true });
     await product.restart();

@@ -16,9 +16,8 @@ function programs(scripts: Record<string, string>): string {
   return folder;
 }
 
-/** A script in place of Go: it takes a moment, logs each run, and writes a program where `go install` would. */
-const go = (log: string) =>
-  `echo run >> ${log}; sleep 0.3; echo '#!/bin/sh' > "$GOBIN/atrium-store"; chmod 755 "$GOBIN/atrium-store"`;
+/** A script in place of Go: it takes a moment, logs each run, and writes a program where `go build -o` would. */
+const go = (log: string) => `echo run >> ${log}; sleep 0.3; echo '#!/bin/sh' > "$4"; chmod 755 "$4"`;
 
 const withPath = (folder: string) => createStackContext({ environment: { PATH: `${folder}:/usr/bin:/bin` } });
 

@@ -9,6 +9,7 @@ import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { HostClient, type OutputRequest } from '../../integrations/computers/hostClient.ts';
 import { type Exit, noteOf } from '../../integrations/computers/processes/records.ts';
+import { installProgram } from '../../integrations/computers/programs/install.ts';
 import { prepareAgent } from '../../integrations/computers/programs/prepare.ts';
 import {
   agentFolder,
@@ -17,6 +18,7 @@ import {
   type HolderSpec,
 } from '../../integrations/computers/protocol/holderSpec.ts';
 import type { ComputerLimits, OutputRecord } from '../../integrations/computers/types.ts';
+import { agentProgram } from './computerPrograms.ts';
 
 const program = fileURLToPath(new URL('../../integrations/computers/holder/main.ts', import.meta.url));
 
@@ -43,10 +45,12 @@ export interface HeldComputer {
   stop(): Promise<void>;
 }
 
-/** The agent's folder and command line, for the computers of a test file. */
+/** The agent's folder, with Node beside it, and the agent's command line, for the computers of a test file. */
 export async function agentIn(folder: string): Promise<{ agentDir: string; command: string[] }> {
   const agentDir = `${folder}/agent`;
-  return { agentDir, command: await prepareAgent(agentDir) };
+  const command = await prepareAgent(agentDir, await agentProgram());
+  await installProgram(process.execPath, `${agentDir}/node`);
+  return { agentDir, command };
 }
 
 /** Starts a holder. `report` reads its next message. */

@@ -2,16 +2,18 @@ import { connect } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 import { untilAborted } from '../../../base/async.ts';
 import { DomainError, type DomainErrorKind } from '../../../base/errors.ts';
-import { join } from '../agent/network/ports.ts';
+import { databasePort } from '../../egress/databaseNames.ts';
 import type { AgentRequest, HolderRequest } from '../protocol/agentRequests.ts';
 import { Channel } from '../protocol/channel.ts';
-import type { ChannelStream } from '../protocol/channelStream.ts';
+import { type ChannelStream, join } from '../protocol/channelStream.ts';
 import { ChannelViolation } from '../protocol/frames.ts';
 import { connectionLost, notAnswering } from '../protocol/holderHttp.ts';
 import { readAnswer } from '../protocol/messages.ts';
 
 /** How many connections may leave the computer at once. */
 const maxEgressStreams = 256;
+/** Ports served for programs that do not use the proxy. */
+const relayedPorts = [22, 80, 443, databasePort];
 
 interface AgentOptions {
   egressSocket: string | null;
@@ -59,7 +61,7 @@ export class Agent {
   openNetwork(): void {
     if (!this.#hasNetwork) return;
     this.#channel
-      .open({ kind: 'network' } satisfies AgentRequest)
+      .open({ kind: 'network', ports: relayedPorts, maxConnections: maxEgressStreams } satisfies AgentRequest)
       .resume()
       .end();
   }

@@ -10,6 +10,8 @@ import type { HostLimits } from './machine/machine.ts';
 export interface HostOptions {
   /** The host's folder, made if it is missing. As root, other users must be able to enter it. */
   dir: string;
+  /** The path of the agent's program, which `stack/` builds. */
+  agent: string;
   /** The wanted drivers, as far as the machine supports them. Undefined: all. */
   drivers?: readonly DriverName[];
   /** The path of gVisor's program. Undefined: it is looked for in the system's folders. */

@@ -70,7 +70,7 @@ export async function installProgram(from: string, path: string): Promise<void> 
 }
 
 /** Replaces a file as a whole, unless its content is the same. Running programs keep the old file open. */
-export async function install(path: string, mode: number, make: (path: string) => Promise<void>): Promise<void> {
+async function install(path: string, mode: number, make: (path: string) => Promise<void>): Promise<void> {
   const temporary = `${path}.${process.pid}`;
   await make(temporary);
   if ((await hashOf(path).catch(() => undefined)) === (await hashOf(temporary))) {

@@ -1,11 +1,15 @@
 import type { ExpectedFiles } from '../types.ts';
 
+/** Environment variable of a process. Its descendants inherit it unless a program removes it. */
+export const processMarker = 'ATRIUM_PROCESS_ID';
+
 /** The requests with which a holder opens a stream to its agent. Paths are bytes in base64. */
 export type AgentRequest =
   | ProcessRequest
   | { kind: 'signal'; processId: string; signal: string }
   | { kind: 'resize'; processId: string; cols: number; rows: number }
-  | { kind: 'network' }
+  /** Opens the network, and answers with the `faults`: what the agent could not listen on, and why. */
+  | { kind: 'network'; ports: readonly number[]; maxConnections: number }
   | { kind: 'ping' }
   | { kind: 'port'; port: number }
   | { kind: 'socket'; path: string }

@@ -115,3 +115,17 @@ export class ChannelStream extends Duplex {
     if (this.#hasEnded && this.#otherHasEnded) this.#channel.forget(this);
   }
 }
+
+/** Passes everything in both directions. When one side ends, the other is ended; when one is cut, the other is cut. */
+export function join(a: Duplex, b: Duplex): void {
+  for (const [one, other] of [
+    [a, b],
+    [b, a],
+  ] as const) {
+    one.on('error', () => other.destroy());
+    one.once('close', () => {
+      if (!other.writableEnded || !one.readableEnded) other.destroy();
+    });
+    one.pipe(other);
+  }
+}

@@ -148,7 +148,7 @@ export interface HolderEnd {
   at: string;
 }
 
-/** The folder inside a sandbox, read-only, with the agent's files (`prepareAgent`). */
+/** The folder inside a sandbox, read-only, with the agent (`prepareAgent`). */
 export const agentFolder = '/opt/atrium';
 
 /** The folder beside the holder's program in which spare holders rehearse. */

@@ -2,11 +2,11 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkHosts } from '../../../bin/computers/check.ts';
-import { createHost } from '../../../integrations/computers/host/createHost.ts';
 import type { Identity } from '../../../models/identity/index.ts';
 import { buildChatUser } from '../../builders/chat.ts';
 import { computerOf, type TestComputer } from '../../builders/computer.ts';
 import { buildIdentity } from '../../builders/identity.ts';
+import { shutDownHost } from '../../support/computerPrograms.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 import { type ProductProcess, startProduct } from '../../support/product.ts';
 import { waitFor } from '../../support/waitFor.ts';
@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await Promise.all([api.stop(), worker.stop()]);
-  await (await createHost({ dir })).shutdown();
+  await shutDownHost(dir);
   rmSync(dir, { recursive: true, force: true });
   await environment.close();
 });

@@ -1,53 +1,57 @@
-import { PassThrough, Writable } from 'node:stream';
-import { Outputs } from '../../../integrations/computers/agent/processes/outputs.ts';
-import { MessageDecoder, messageKind } from '../../../integrations/computers/protocol/messages.ts';
+import { type Message, messageKind } from '../../../integrations/computers/protocol/messages.ts';
+import { runWith, startAgent } from '../../support/agentProcess.ts';
 
-/** The agent's outputs on streams that the test writes to. `writes` has the messages to the holder. */
-function outputs() {
-  const writes: Buffer[] = [];
-  const told = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      writes.push(chunk);
-      done();
-    },
-  });
-  const stream = Object.assign(told, { resume: () => told });
-  const [out, err] = [new PassThrough(), new PassThrough()];
-  const all = new Outputs(stream as never);
-  all.add(out, messageKind.stdout);
-  all.add(err, messageKind.stderr);
-  return { writes, told, out, err, all };
-}
+let agent: Awaited<ReturnType<typeof startAgent>>;
+beforeAll(async () => {
+  agent = await startAgent();
+});
+afterAll(() => agent[Symbol.asyncDispose]());
 
-const messagesIn = (writes: Buffer[]) =>
-  writes
-    .flatMap((bytes) => [...new MessageDecoder().push(bytes)])
-    .map(({ kind, payload }) => ({ kind, text: payload.toString() }));
+const run = (command: string | string[]) => runWith(agent.agent, command, { env: { PATH: '/usr/bin:/bin' } });
+const perl = (program: string) => run(['perl', '-e', program]);
+const sizes = (messages: Message[]) => messages.map(({ payload }) => payload.length);
 
-test('the first output is sent at once, and a flood of tiny writes in a few messages without loss', async () => {
-  const { writes, told, out, err, all } = outputs();
-  out.write('first');
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(messagesIn(writes)).toEqual([{ kind: messageKind.stdout, text: 'first' }]);
-  const each = 10_000;
-  for (let count = 0; count < each; count++) {
-    // The event loop reads a byte from each stream in turn.
-    out.emit('data', Buffer.from('a'));
-    err.emit('data', Buffer.from('b'));
-  }
-  for (const source of [out, err]) source.destroy();
-  all.leaderEnded({ exitCode: 0, signal: null });
-  await new Promise((resolve) => told.once('finish', resolve));
-  const messages = messagesIn(writes);
-  const textOf = (kind: number) => messages.map((message) => (message.kind === kind ? message.text : '')).join('');
-  expect(textOf(messageKind.stdout)).toBe(`first${'a'.repeat(each)}`);
-  expect(textOf(messageKind.stderr)).toBe('b'.repeat(each));
-  expect(messages.at(-1)?.kind).toBe(messageKind.exit);
-  expect(writes.length).toBeLessThan(each / 50);
+test('a flood of tiny writes to both streams arrives in a few messages without loss, and then the end', async () => {
+  const each = 20_000;
+  const ran = await perl(`for (1..${each}) { syswrite(STDOUT, "a"); syswrite(STDERR, "b") }`);
+  expect(ran).toMatchObject({ exitCode: 0, signal: null, stdout: 'a'.repeat(each), stderr: 'b'.repeat(each) });
+  expect(ran.messages.at(-1)?.kind).toBe(messageKind.exit);
+  expect(ran.messages.length).toBeLessThan(each / 20);
 });
 
-test('large output is sent without delay', async () => {
-  const { writes, out } = outputs();
-  for (let count = 0; count < 4; count++) out.emit('data', Buffer.alloc(65_536, 'x'));
-  expect(messagesIn(writes).map(({ text }) => text.length)).toEqual(Array(8).fill(32_768));
+test('output is sent before the process ends, and what a background child writes after its end is dropped', async () => {
+  const ran = await run('exec 3>&1; (read -t 60 < <(sleep 60) <&3; echo late) & echo now');
+  expect(ran).toMatchObject({ exitCode: 0, stdout: 'now\n' });
+});
+
+test('large output is sent in messages of at most 32 KiB', async () => {
+  const { stdout, messages } = await perl('syswrite(STDOUT, "x" x 65536) for 1..64');
+  expect(stdout).toBe('x'.repeat(64 * 65_536));
+  expect(Math.max(...sizes(messages))).toBe(32_768);
+});
+
+test('all that the leader has written arrives, even if a background child holds the output open', async () => {
+  const { stdout } = await perl('if (fork == 0) { sleep 60; exit } syswrite(STDOUT, "y" x 50000)');
+  expect(stdout).toHaveLength(50_000);
+});
+
+test('a process may open its output by name, and a script needs no first line', async () => {
+  expect(await run('echo named > /dev/stdout')).toMatchObject({ stdout: 'named\n' });
+  const script = 'f=$(mktemp); echo "echo ran" > $f; chmod 755 $f; exec env $f';
+  expect(await run(script)).toMatchObject({ stdout: 'ran\n' });
+});
+
+test('sixty programs that start at the same time each get their own output', async () => {
+  const all = await Promise.all(Array.from({ length: 60 }, (_, at) => run(`echo ${at}; echo ${at} >&2`)));
+  expect(all.map(({ stdout, stderr }) => stdout + stderr)).toEqual(all.map((_, at) => `${at}\n${at}\n`));
+});
+
+test('the end of a process names any signal', async () => {
+  for (const [number, signal] of [
+    [9, 'SIGKILL'],
+    [15, 'SIGTERM'],
+    [34, 'SIG34'],
+  ] as const) {
+    expect(await run(`kill -${number} $$`)).toMatchObject({ exitCode: null, signal });
+  }
 });

@@ -5,6 +5,7 @@ import { hostLayout } from '../../../integrations/computers/host/layout.ts';
 import { readRecord, writeRecord } from '../../../integrations/computers/host/records.ts';
 import { buildHost, computerSpec, hostDir, runOn, startComputer } from '../../builders/host.ts';
 import { startDockerEngine } from '../../fakes/dockerEngine.ts';
+import { agentProgram } from '../../support/computerPrograms.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { drivers } from './drivers.ts';
 
@@ -26,7 +27,7 @@ describe('a driver that is missing when its host starts', () => {
     await host?.close();
     const deadlines = { driverMs: 20, driverMostMs: 20 };
     const log: HostOptions['log'] = (_level, _facts, message) => void logged.push(message);
-    host = await createHost({ imageMiB: 2_048, ...options, dir, deadlines, log, ...more });
+    host = await createHost({ agent: await agentProgram(), imageMiB: 2_048, ...options, dir, deadlines, log, ...more });
     return host;
   };
   const withDocker = () => open({ drivers: ['bubblewrap', 'docker'], docker: { address: `unix://${socket}` } });

@@ -14,6 +14,8 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rehearse } from '../../../integrations/computers/holder/rehearse.ts';
 import { installBundle } from '../../../integrations/computers/programs/install.ts';
+import { prepareAgent } from '../../../integrations/computers/programs/prepare.ts';
+import { agentProgram } from '../../support/computerPrograms.ts';
 import { inFull } from '../../support/inFull.ts';
 
 const full = inFull('computers');
@@ -27,11 +29,11 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Prepares a program in its own process, as a host does. `said` is what an operator would see. */
-function prepare(name: 'Agent' | 'Holder'): Promise<{ said: string; given: unknown }> {
+/** Prepares the holder in its own process, as a host does. `said` is what an operator would see. */
+function prepare(): Promise<{ said: string; given: unknown }> {
   const url = pathToFileURL(join(root, 'integrations', 'computers', 'programs', 'prepare.ts')).href;
-  const script = `const { prepare${name} } = await import('${url}');
-    process.stdout.write(JSON.stringify(await prepare${name}(${JSON.stringify(folder)})));`;
+  const script = `const { prepareHolder } = await import('${url}');
+    process.stdout.write(JSON.stringify(await prepareHolder(${JSON.stringify(folder)})));`;
   return new Promise((resolve, reject) => {
     execFile(process.execPath, ['--input-type=module', '-e', script], { env: {} }, (error, stdout, stderr) => {
       if (error === null) resolve({ said: stderr, given: JSON.parse(stdout) });
@@ -40,30 +42,27 @@ function prepare(name: 'Agent' | 'Holder'): Promise<{ said: string; given: unkno
   });
 }
 
-describe('the programs of a computer', () => {
-  it.each(['Agent', 'Holder'] as const)('are made without output to the operator: %s', async (name) => {
-    const { said } = await prepare(name);
-    expect(said).toBe('');
-    expect(existsSync(join(folder, `${name.toLowerCase()}.cjs`))).toBe(true);
-  });
+test('the holder is made without output to the operator, with all its modules and no temporary files', async () => {
+  const { said, given } = await prepare();
+  expect(said).toBe('');
+  expect(existsSync((given as string[]).at(-1) ?? '')).toBe(true);
+  expect(readdirSync(folder).toSorted()).toEqual([
+    'holder.cjs',
+    'holder.cjs.sources',
+    'screens.cjs',
+    'screens.cjs.sources',
+    'xterm-addon-serialize.cjs',
+    'xterm-headless.cjs',
+  ]);
+});
 
-  it("start with the computer's own Node", async () => {
-    const command = (await prepare('Agent')).given as string[];
-    expect([command[0], command.at(-1)]).toEqual(['/opt/atrium/node', '/opt/atrium/agent.cjs']);
-  });
-
-  it('are in their folder with all their modules and no temporary files', async () => {
-    const { given } = await prepare('Holder');
-    expect(existsSync((given as string[]).at(-1) ?? '')).toBe(true);
-    expect(readdirSync(folder).toSorted()).toEqual([
-      'holder.cjs',
-      'holder.cjs.sources',
-      'screens.cjs',
-      'screens.cjs.sources',
-      'xterm-addon-serialize.cjs',
-      'xterm-headless.cjs',
-    ]);
-  });
+test('the agent is a static program, which every user may run and no file accompanies', async () => {
+  const command = await prepareAgent(folder, await agentProgram());
+  expect(command).toEqual(['/opt/atrium/agent']);
+  expect(readdirSync(folder)).toEqual(['agent']);
+  expect(statSync(join(folder, 'agent')).mode & 0o777).toBe(0o755);
+  // A program with an interpreter, such as the C library's, needs it in each image.
+  expect(readFileSync(join(folder, 'agent')).includes('ld-linux')).toBe(false);
 });
 
 test('a program is made again only if it or its sources have changed', async () => {
@@ -108,15 +107,13 @@ test('a spare holder rehearses a start completely, and leaves no files', async (
 });
 
 full.test('an agent outside of a sandbox ends with its channel, and kills no other process', async () => {
-  await prepare('Agent');
-  const program = join(folder, 'agent.cjs');
   // Use a PID namespace in which the agent is not one of the first processes, so that a mistake kills nothing else.
   const script = `i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i + 1)); done
     sleep 60 & other=$!
-    "$0" "$1" < /dev/null > /dev/null
+    "$0" < /dev/null > /dev/null
     kill -0 $other && echo spared`;
   const namespace = ['--unshare-pid', '--dev-bind', '/', '/', '--proc', '/proc'];
-  const args = [...namespace, '--', '/bin/sh', '-c', script, process.execPath, program];
+  const args = [...namespace, '--', '/bin/sh', '-c', script, await agentProgram()];
   const printed = await new Promise((resolve, reject) => {
     execFile('bwrap', args, { timeout: 60_000 }, (error, stdout) => (error === null ? resolve(stdout) : reject(error)));
   });

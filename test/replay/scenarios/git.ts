@@ -2,13 +2,13 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Environment } from '../../../config/index.ts';
-import { createHost } from '../../../integrations/computers/host/createHost.ts';
 import { operationModels } from '../../../models/operations/operation.ts';
 import { actorWorkflowId, operationWorkflowId } from '../../../temporal/workflowIds.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildComputer } from '../../builders/computer.ts';
 import type { TestProduct } from '../../builders/product.ts';
 import { gitOf, localGitServer, remoteRepository } from '../../builders/repository.ts';
+import { shutDownHost } from '../../support/computerPrograms.ts';
 import type { GitServer } from '../../support/gitServer.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
 import { waitFor } from '../../support/waitFor.ts';
@@ -139,7 +139,7 @@ function withDraft(
       return { ...others, ATRIUM_COMPUTERS: 'auto', ATRIUM_COMPUTERS_DIR: dir, ...settings };
     },
     async close() {
-      await (await createHost({ dir })).shutdown();
+      await shutDownHost(dir);
       rmSync(dir, { recursive: true, force: true });
     },
   };

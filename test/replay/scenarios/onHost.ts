@@ -2,10 +2,10 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Environment } from '../../../config/index.ts';
-import { createHost } from '../../../integrations/computers/host/createHost.ts';
 import type { Database } from '../../../models/database/database.ts';
 import { actorWorkflowId } from '../../../temporal/workflowIds.ts';
 import { buildComputer, type TestComputer } from '../../builders/computer.ts';
+import { shutDownHost } from '../../support/computerPrograms.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import type { Scenario } from './scenario.ts';
 
@@ -39,6 +39,6 @@ export function onHost(
 }
 
 async function remove(dir: string): Promise<void> {
-  await (await createHost({ dir })).shutdown();
+  await shutDownHost(dir);
   rmSync(dir, { recursive: true, force: true });
 }

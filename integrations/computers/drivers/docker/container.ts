@@ -10,8 +10,6 @@ export interface ContainerOptions extends SandboxOptions {
   labels: Record<string, string>;
   /** The owner of the home, as the engine sees it. */
   uid: number;
-  /** Whether the image has its own Node and terminal module, because the host's are for another system. */
-  hasOwnNode: boolean;
 }
 
 const mebibyte = 1_048_576;
@@ -78,12 +76,11 @@ export function containerConfig(options: ContainerOptions) {
   };
 }
 
-function mountsOf({ homeDir, etcDir, agentDir, hasOwnNode, readOnly }: ContainerOptions) {
+function mountsOf({ homeDir, etcDir, agentDir, readOnly }: ContainerOptions) {
   const bind = (Source: string, Target: string, ReadOnly: boolean) => ({ Type: 'bind', Source, Target, ReadOnly });
-  const agent = `${agentFolder}/agent.cjs`;
   return [
     bind(homeDir, home, false),
-    hasOwnNode ? bind(`${agentDir}/agent.cjs`, agent, true) : bind(agentDir, agentFolder, true),
+    bind(agentDir, agentFolder, true),
     ...ownEtc.map((name) => bind(`${etcDir}/${name}`, `/etc/${name}`, true)),
     ...readOnly.map(({ from, to }) => bind(from, to, true)),
   ];

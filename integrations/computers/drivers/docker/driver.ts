@@ -13,8 +13,6 @@ export interface DockerOptions {
   /** The engine's address, as in `DOCKER_HOST`. The usual socket, if undefined. */
   address?: string | undefined;
   image?: string | undefined;
-  /** Whether the agent runs on the image's own Node. It must if the host's system differs from the containers'. */
-  hasOwnNode?: boolean;
 }
 
 const usualImage = 'atrium-computer';
@@ -55,13 +53,12 @@ export async function openDocker(setting: DriverSetting, options: DockerOptions)
   if (machine !== 'x64' && machine !== 'arm64') return { name, refused: `there is no filter for ${machine}` };
   const { engine, image } = found;
   const { hostId, agentDir, agent, confinement } = setting;
-  const hasOwnNode = options.hasOwnNode ?? process.platform !== 'linux';
   const create = async ({ record, computerDir, homeDir, limits, readOnly }: SandboxOrder): Promise<string> => {
     const uid = record.uid ?? ownUid();
     const etcDir = join(computerDir, 'etc');
     await writeEtc(etcDir, uid);
     const labels = { [hostLabel]: hostId, [computerLabel]: record.computerId };
-    const common = { image, machine, labels, uid, homeDir, etcDir, agentDir, hasOwnNode } as const;
+    const common = { image, machine, labels, uid, homeDir, etcDir, agentDir } as const;
     const config = containerConfig({ ...common, limits, readOnly, command: agent });
     const path = `/containers/create?name=${containerName(hostId, record.computerId)}`;
     const { Id } = await engine.ask<{ Id: string }>('POST', path, config);
@@ -72,7 +69,6 @@ export async function openDocker(setting: DriverSetting, options: DockerOptions)
     machine,
     labels: { [hostLabel]: hostId, [computerLabel]: 'trial' },
     agentDir,
-    hasOwnNode,
   } as const;
   const { runtimeDir, firstUid: owner } = setting;
   const refused = await tryContainer(engine, trial, { hostId, runtimeDir, uid: owner ?? ownUid(), owner });

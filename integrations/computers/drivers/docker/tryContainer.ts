@@ -7,11 +7,11 @@ import { type ContainerOptions, containerConfig } from './container.ts';
 import type { Engine } from './engine.ts';
 
 const limits = { cpuMilli: 1_000, memoryMiB: 256, diskMiB: 64, maxTasks: 64, maxProcesses: 1, maxLogBytes: 0 };
-/** Checks that the agent's Node runs and the home is writable. */
-const trial = ['/usr/bin/sh', '-c', `: > trial && exec ${agentFolder}/node --version`];
+/** Checks that the agent runs and the home is writable. */
+const trial = ['/usr/bin/sh', '-c', `: > trial && exec ${agentFolder}/agent < /dev/null`];
 const name = 'trial';
 
-type Common = Pick<ContainerOptions, 'image' | 'machine' | 'labels' | 'agentDir' | 'hasOwnNode'>;
+type Common = Pick<ContainerOptions, 'image' | 'machine' | 'labels' | 'agentDir'>;
 
 /** Runs a trial container, made like a computer's. Returns undefined if it works, otherwise the reason. */
 export async function tryContainer(

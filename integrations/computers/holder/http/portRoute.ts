@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { DomainError } from '../../../../base/errors.ts';
-import { join } from '../../agent/network/ports.ts';
 import type { AgentRequest } from '../../protocol/agentRequests.ts';
+import { join } from '../../protocol/channelStream.ts';
 import type { Agent } from '../agent.ts';
 import { notFoundHere, refuseUpgrade, switching } from './answers.ts';
 

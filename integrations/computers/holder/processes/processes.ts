@@ -1,11 +1,11 @@
 import { DomainError } from '../../../../base/errors.ts';
 import { withoutLoading } from '../../../../base/loadingVariables.ts';
-import { processMarker } from '../../agent/processes/tree.ts';
 import { limitVariables } from '../../drivers/bubblewrap/view.ts';
 import type { InputNumber } from '../../hostClient.ts';
 import type { LiveProcess } from '../../processes/liveProcess.ts';
 import type { ProcessStore } from '../../processes/processStore.ts';
 import type { Size } from '../../processes/records.ts';
+import { processMarker } from '../../protocol/agentRequests.ts';
 import { notRunning } from '../../protocol/holderHttp.ts';
 import type { HolderSpec } from '../../protocol/holderSpec.ts';
 import type { ProcessInfo, StartProcess } from '../../types.ts';

@@ -72,7 +72,7 @@ export async function setUpMachine(layout: HostLayout, options: HostOptions): Pr
   const etcDir = join(layout.runtime, 'etc');
   await writeEtc(etcDir);
   const [agent, holderCommand] = await Promise.all([
-    prepareAgent(agentDir),
+    prepareAgent(agentDir, options.agent),
     prepareHolder(join(layout.runtime, 'holder')),
   ]);
   const setting = {

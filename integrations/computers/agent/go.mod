@@ -1,0 +1,3 @@
+module atrium-agent
+
+go 1.25.0

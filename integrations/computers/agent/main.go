@@ -1,0 +1,170 @@
+// The agent is the first program in a sandbox. It carries out its holder's requests there, which come over its standard
+// input (../protocol). It ends when that ends, and everything else in the sandbox ends with it.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"syscall"
+)
+
+const (
+	// The largest pid that the agent can have in a sandbox: only the first process and a shell start before it.
+	firstPids = 9
+	// How many goroutines may be in a blocking system call for the disk at once.
+	maxDiskWork = 4
+	// Enough threads for that, for standard input and output, and for Go itself.
+	threads     = maxDiskWork + 10
+	memoryBytes = 64 << 20
+)
+
+// A request of the holder (protocol/agentRequests.ts): `Kind` says which of the fields it has.
+type request struct {
+	Kind string
+	processRequest
+	fileRequest
+	Signal         string
+	Cols, Rows     uint16
+	Port           int
+	Ports          []int
+	MaxConnections int
+}
+
+// A refusal has the code that the caller gets.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func main() {
+	closeStrayDescriptors()
+	// Set our own mask instead of inheriting the one of the process that started the sandbox.
+	syscall.Umask(0o022)
+	runtime.GOMAXPROCS(2)
+	debug.SetMemoryLimit(memoryBytes)
+	startThreads()
+	go children.reap()
+	holder := newChannel()
+	programs := &processes{running: map[string]*process{}}
+	holder.onOpen = func(s *stream, payload []byte) {
+		var asked request
+		if json.Unmarshal(payload, &asked) != nil {
+			s.Close()
+			return
+		}
+		if asked.Kind == "network" {
+			// The next process that starts finds the network.
+			s.finish(map[string]any{"faults": startNetwork(holder, asked.Ports, asked.MaxConnections)})
+			return
+		}
+		go serve(programs, s, &asked)
+	}
+	holder.open(map[string]string{"kind": "ready"}).CloseWrite()
+	go func() {
+		holder.write(os.Stdout)
+		endAll()
+	}()
+	holder.read(os.Stdin)
+	endAll()
+}
+
+func serve(programs *processes, s *stream, asked *request) {
+	answer, err := take(programs, s, asked)
+	if err != nil {
+		answer = map[string]string{"refused": codeOf(err)}
+	}
+	if answer != nil {
+		s.finish(answer)
+	}
+	io.Copy(io.Discard, s)
+}
+
+// take returns the answer to a request. It returns nil if the request has answered by itself.
+func take(programs *processes, s *stream, asked *request) (any, error) {
+	switch asked.Kind {
+	case "process":
+		return nil, programs.start(&asked.processRequest, s)
+	case "signal":
+		return map[string]int{"signalled": programs.signal(asked.ProcessID, asked.Signal)}, nil
+	case "resize":
+		return struct{}{}, programs.resize(asked.ProcessID, size{asked.Cols, asked.Rows})
+	case "ping":
+		return struct{}{}, nil
+	case "port":
+		return nil, dialPort(asked.Port, s)
+	case "socket":
+		return nil, dialSocket(asked.Path, s)
+	}
+	return takeFileRequest(&asked.fileRequest, asked.Kind, s)
+}
+
+func codeOf(err error) string {
+	var code refusal
+	if errors.As(err, &code) {
+		return string(code)
+	}
+	var number syscall.Errno
+	if errors.As(err, &number) && fileCodes[number] != "" {
+		return fileCodes[number]
+	}
+	return "AGENT_FAILED"
+}
+
+// endAll kills every process in the sandbox, because its first process waits for all of them to end. It does so only if
+// the agent is one of the sandbox's first processes: elsewhere kill(-1) would end everything on the machine.
+func endAll() {
+	for round := 0; round < 1_000 && os.Getpid() <= firstPids; round++ {
+		if syscall.Kill(-1, syscall.SIGKILL) != nil {
+			break // nothing else runs
+		}
+	}
+	os.Exit(0)
+}
+
+// closeStrayDescriptors closes inherited descriptors, for example of the process that started the host. Programs that
+// we start would inherit them too. Go opens its own descriptors with close-on-exec.
+func closeStrayDescriptors() {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, entry := range entries {
+		fd, _ := strconv.Atoi(entry.Name())
+		if flags, _, err := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0); fd > 2 && err == 0 &&
+			flags&syscall.FD_CLOEXEC == 0 {
+			syscall.Close(fd)
+		}
+	}
+}
+
+// startThreads makes Go start its threads before any program runs, and Go keeps them. It aborts if it cannot make one
+// when it needs it, for example beside a fork bomb.
+func startThreads() {
+	var started, done sync.WaitGroup
+	release := make(chan struct{})
+	started.Add(threads)
+	done.Add(threads)
+	for range threads {
+		go func() {
+			runtime.LockOSThread()
+			started.Done()
+			<-release
+			runtime.UnlockOSThread()
+			done.Done()
+		}()
+	}
+	started.Wait()
+	close(release)
+	done.Wait()
+}
+
+var diskWork = make(chan struct{}, maxDiskWork)
+
+// onDisk does work that may wait for the disk. Each waiting goroutine has a thread, so few may do so at once.
+func onDisk[T any](work func() (T, error)) (T, error) {
+	diskWork <- struct{}{}
+	defer func() { <-diskWork }()
+	return work()
+}
