@@ -1,12 +1,14 @@
 # The API and the worker, for production: the same image, another command. See docker-compose.yml. `--target host` is
 # that image with what computers need, and with what they find in /usr. `--target storage` is the object store alone.
-FROM golang:1.25-alpine AS store
+FROM golang:1.25-alpine AS programs
 WORKDIR /source
-COPY stack/store .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /atrium-store .
+COPY stack/store store
+RUN cd store && CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /atrium-store .
+COPY integrations/computers/agent agent
+RUN cd agent && CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /atrium-agent .
 
 FROM alpine:3.22 AS storage
-COPY --from=store /atrium-store /usr/local/bin/
+COPY --from=programs /atrium-store /usr/local/bin/
 VOLUME /objects
 EXPOSE 7070
 ENTRYPOINT ["atrium-store"]
@@ -34,6 +36,7 @@ CMD ["api"]
 
 FROM product AS host
 USER root
+COPY --from=programs /atrium-agent /usr/local/bin/
 RUN apt-get update \
  && apt-get install -y --no-install-recommends bubblewrap ca-certificates curl ffmpeg fonts-dejavu-core git jq less openbox openssh-client perl procps python3 python3-pip python3-venv tigervnc-standalone-server unzip vim-tiny x11-xkb-utils x11-xserver-utils xclip xkb-data xterm \
  && rm -rf /var/lib/apt/lists/*

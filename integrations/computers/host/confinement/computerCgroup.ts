@@ -6,7 +6,7 @@ import type { ComputerLimits } from '../../types.ts';
 import type { HostLimits } from '../machine/machine.ts';
 import { type CgroupRoots, enableControllers, folders } from './cgroupRoots.ts';
 
-/** Tasks of the sandbox itself on top of the computer's limit: bwrap, the agent, and an agent thread per terminal. */
+/** Tasks of the sandbox itself on top of the computer's limit: bwrap, the agent's threads, and processes that start. */
 export const agentTasks = ({ maxProcesses }: Pick<ComputerLimits, 'maxProcesses'>) => 32 + maxProcesses;
 const agentMemoryMiB = 128;
 /** The holder reads a computer's output, so its memory is bounded too. */
