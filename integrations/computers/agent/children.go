@@ -46,7 +46,8 @@ func (t *childTable) start(command []string, attributes *syscall.ProcAttr) (int,
 // reap waits for children for ever.
 func (t *childTable) reap() {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGCHLD)
+	// Without a receiver of SIGPIPE, Go ends when the holder does not read any more, before `endAll`.
+	signal.Notify(signals, syscall.SIGCHLD, syscall.SIGPIPE)
 	for range signals {
 		t.reapNow()
 	}

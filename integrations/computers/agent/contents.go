@@ -17,15 +17,17 @@ import (
 const maxMadeUpBytes = 1 << 20
 
 // A file whose reads and writes wait their turn for the disk.
-type diskFile struct{ *os.File }
+type diskFile struct{ file *os.File }
 
 func (f diskFile) Read(into []byte) (int, error) {
-	return onDisk(func() (int, error) { return f.File.Read(into) })
+	return onDisk(func() (int, error) { return f.file.Read(into) })
 }
 
 func (f diskFile) Write(from []byte) (int, error) {
-	return onDisk(func() (int, error) { return f.File.Write(from) })
+	return onDisk(func() (int, error) { return f.file.Write(from) })
 }
+
+func (f diskFile) Seek(offset int64, whence int) (int64, error) { return f.file.Seek(offset, whence) }
 
 // readFile sends a description of the file, then its bytes or a part of them.
 func readFile(s *stream, path string, part *fileRequest) error {
@@ -162,13 +164,8 @@ func (w *writing) end(asked *fileRequest) (any, error) {
 	if err := w.file.Sync(); err != nil {
 		return nil, err
 	}
-	names.Lock()
-	defer names.Unlock()
-	replaced, err := currentOf(w.target, asked)
+	isNew, err := w.rename(asked)
 	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Rename(w.temporary, w.target); err != nil {
 		return nil, err
 	}
 	// The rename has changed its ctime, and so its ETag.
@@ -176,8 +173,17 @@ func (w *writing) end(asked *fileRequest) (any, error) {
 	if err := syscall.Fstat(int(w.file.Fd()), &stat); err != nil {
 		return nil, err
 	}
-	syncFolder(folderOf(w.target))
-	return map[string]any{"size": stat.Size, "etag": etagOf(&stat), "isNew": replaced == nil}, nil
+	return map[string]any{"size": stat.Size, "etag": etagOf(&stat), "isNew": isNew}, syncFolder(folderOf(w.target))
+}
+
+func (w *writing) rename(asked *fileRequest) (isNew bool, err error) {
+	names.Lock()
+	defer names.Unlock()
+	replaced, err := currentOf(w.target, asked)
+	if err != nil {
+		return false, err
+	}
+	return replaced == nil, syscall.Rename(w.temporary, w.target)
 }
 
 // currentOf returns the file that is there now, or nil. It refuses what the request does not expect, and a folder, a

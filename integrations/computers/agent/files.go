@@ -163,10 +163,7 @@ const maxPage = 1_000
 func listFolder(path string, asked *fileRequest) (any, error) {
 	after := ""
 	if asked.After != nil {
-		start, err := base64.RawURLEncoding.DecodeString(*asked.After)
-		if err != nil {
-			return nil, refusal("PATH_INVALID")
-		}
+		start, _ := base64.RawURLEncoding.DecodeString(*asked.After) // what is not valid is left out
 		after = string(start)
 	}
 	names, hasMore, err := firstNames(path, after, max(1, min(asked.Limit, maxPage)))
@@ -188,7 +185,7 @@ func listFolder(path string, asked *fileRequest) (any, error) {
 }
 
 func firstNames(path, after string, size int) ([]string, bool, error) {
-	folder, err := os.Open(path)
+	folder, err := os.OpenFile(path, syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, false, err
 	}

@@ -1,3 +1,6 @@
+// Sockets of MPTCP gain nothing on loopback.
+//go:debug multipathtcp=0
+
 // The agent is the first program in a sandbox. It carries out its holder's requests there, which come over its standard
 // input (../protocol). It ends when that ends, and everything else in the sandbox ends with it.
 package main

@@ -148,7 +148,7 @@ func makeFolders(path string) error {
 // syncFolder brings the names in a folder to the disk. It does nothing if we may not read the folder, if it has been
 // removed meanwhile, or if its file system does not sync folders.
 func syncFolder(path string) error {
-	folder, err := os.Open(path)
+	folder, err := os.OpenFile(path, syscall.O_DIRECTORY, 0)
 	if err == nil {
 		err = folder.Sync()
 		folder.Close()
