@@ -29,11 +29,11 @@ func (t *childTable) start(command []string, attributes *syscall.ProcAttr) (int,
 	if err != nil {
 		return 0, nil, err
 	}
-	pid, err := syscall.ForkExec(file, command, attributes)
+	pid, err := slowly(func() (int, error) { return syscall.ForkExec(file, command, attributes) })
 	if errors.Is(err, syscall.ENOEXEC) {
 		// A script without a first line that names its interpreter.
 		script := append([]string{"/bin/sh", file}, command[1:]...)
-		pid, err = syscall.ForkExec(script[0], script, attributes)
+		pid, err = slowly(func() (int, error) { return syscall.ForkExec(script[0], script, attributes) })
 	}
 	if err != nil {
 		return 0, nil, err

@@ -16,22 +16,22 @@ import (
 // Files that the kernel makes up claim to be empty. At most this much of them is read.
 const maxMadeUpBytes = 1 << 20
 
-// A file whose reads and writes wait their turn for the disk.
+// A file whose reads and writes wait their turn.
 type diskFile struct{ file *os.File }
 
 func (f diskFile) Read(into []byte) (int, error) {
-	return onDisk(func() (int, error) { return f.file.Read(into) })
+	return slowly(func() (int, error) { return f.file.Read(into) })
 }
 
 func (f diskFile) Write(from []byte) (int, error) {
-	return onDisk(func() (int, error) { return f.file.Write(from) })
+	return slowly(func() (int, error) { return f.file.Write(from) })
 }
 
 func (f diskFile) Seek(offset int64, whence int) (int64, error) { return f.file.Seek(offset, whence) }
 
 // readFile sends a description of the file, then its bytes or a part of them.
 func readFile(s *stream, path string, part *fileRequest) error {
-	file, err := onDisk(func() (*os.File, error) { return openPlain(path) })
+	file, err := slowly(func() (*os.File, error) { return openPlain(path) })
 	if err != nil {
 		return err
 	}
@@ -102,12 +102,12 @@ var names sync.Mutex
 // writeFile writes a temporary file and gives it the name of the target. Readers see all old or all new content, and a
 // write that is cut leaves the old one. When it returns, the new content is on the disk.
 func writeFile(s *stream, path string, asked *fileRequest) (any, error) {
-	begun, err := onDisk(func() (*writing, error) { return beginWrite(path, asked) })
+	begun, err := slowly(func() (*writing, error) { return beginWrite(path, asked) })
 	if err != nil {
 		return nil, err
 	}
 	_, err = io.Copy(diskFile{begun.file}, s)
-	return onDisk(func() (any, error) {
+	return slowly(func() (any, error) {
 		var answer any
 		if err == nil {
 			answer, err = begun.end(asked)

@@ -56,7 +56,7 @@ func takeFileRequest(asked *fileRequest, kind string, s *stream) (any, error) {
 	case "file.write":
 		return writeFile(s, path, asked)
 	}
-	return onDisk(func() (any, error) {
+	return slowly(func() (any, error) {
 		switch kind {
 		case "file.stat":
 			return entryOf(path, nameOf(path))

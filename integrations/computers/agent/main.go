@@ -20,10 +20,11 @@ import (
 const (
 	// The largest pid that the agent can have in a sandbox: only the first process and a shell start before it.
 	firstPids = 9
-	// How many goroutines may be in a blocking system call for the disk at once.
-	maxDiskWork = 4
-	// Enough threads for that, for standard input and output, and for Go itself.
-	threads     = maxDiskWork + 10
+	// How many goroutines may be in a slow system call at once.
+	maxSlowCalls = 3
+	// Enough threads for that and for Go itself. A private process has an agent of its own, whose threads count as tasks
+	// of its computer.
+	threads     = maxSlowCalls + 3
 	memoryBytes = 64 << 20
 )
 
@@ -48,7 +49,7 @@ func main() {
 	closeStrayDescriptors()
 	// Set our own mask instead of inheriting the one of the process that started the sandbox.
 	syscall.Umask(0o022)
-	runtime.GOMAXPROCS(2)
+	runtime.GOMAXPROCS(1)
 	debug.SetMemoryLimit(memoryBytes)
 	startThreads()
 	go children.reap()
@@ -69,10 +70,10 @@ func main() {
 	}
 	holder.open(map[string]string{"kind": "ready"}).CloseWrite()
 	go func() {
-		holder.write(os.Stdout)
+		holder.write(withoutThread(1))
 		endAll()
 	}()
-	holder.read(os.Stdin)
+	holder.read(withoutThread(0))
 	endAll()
 }
 
@@ -93,7 +94,9 @@ func take(programs *processes, s *stream, asked *request) (any, error) {
 	case "process":
 		return nil, programs.start(&asked.processRequest, s)
 	case "signal":
-		return map[string]int{"signalled": programs.signal(asked.ProcessID, asked.Signal)}, nil
+		return slowly(func() (any, error) {
+			return map[string]int{"signalled": programs.signal(asked.ProcessID, asked.Signal)}, nil
+		})
 	case "resize":
 		return struct{}{}, programs.resize(asked.ProcessID, size{asked.Cols, asked.Rows})
 	case "ping":
@@ -163,11 +166,17 @@ func startThreads() {
 	done.Wait()
 }
 
-var diskWork = make(chan struct{}, maxDiskWork)
+// withoutThread returns a descriptor of ours. While we wait for it, we need no thread.
+func withoutThread(fd int) *os.File {
+	syscall.SetNonblock(fd, true)
+	return os.NewFile(uintptr(fd), "channel")
+}
 
-// onDisk does work that may wait for the disk. Each waiting goroutine has a thread, so few may do so at once.
-func onDisk[T any](work func() (T, error)) (T, error) {
-	diskWork <- struct{}{}
-	defer func() { <-diskWork }()
+var slowCalls = make(chan struct{}, maxSlowCalls)
+
+// slowly does work that may wait in the kernel, mostly for the disk. Each call that waits has a thread.
+func slowly[T any](work func() (T, error)) (T, error) {
+	slowCalls <- struct{}{}
+	defer func() { <-slowCalls }()
 	return work()
 }

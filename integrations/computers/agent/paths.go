@@ -207,10 +207,10 @@ func refuseKept(path string) error {
 
 var fullDisk = regexp.MustCompile("No space left on device|Disk quota exceeded")
 
-// run runs a program of the system. The caller's turn for the disk ends meanwhile.
+// run runs a program of the system. Other slow work goes on meanwhile.
 func run(command ...string) error {
-	<-diskWork
-	defer func() { diskWork <- struct{}{} }()
+	<-slowCalls
+	defer func() { slowCalls <- struct{}{} }()
 	said, theirs, err := pipe(reads)
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ func (p *processes) get(id string) *process {
 
 // start starts a process, and sends its output, and at last its end, over the stream.
 func (p *processes) start(asked *processRequest, s *stream) error {
-	_, err := onDisk(func() (struct{}, error) {
+	_, err := slowly(func() (struct{}, error) {
 		info, err := os.Stat(asked.Cwd)
 		if err != nil || !info.IsDir() {
 			return struct{}{}, refusal("CWD_NOT_FOUND")

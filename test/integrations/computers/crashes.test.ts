@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { computerLayout, hostLayout } from '../../../integrations/computers/host/layout.ts';
-import type { ComputerRecord } from '../../../integrations/computers/host/records.ts';
+import { type ComputerRecord, readRecord } from '../../../integrations/computers/host/records.ts';
 import { processesOf } from '../../../integrations/computers/system/stamps.ts';
 import { computerSpec, runOn, startComputer } from '../../builders/host.ts';
 import { startHostProcess } from '../../builders/hostProcess.ts';
@@ -175,8 +175,11 @@ describe('a host of computers', () => {
     await runOn(client, 'echo data > file');
     const paths = computerLayout(hostLayout(first.dir), computerId);
     void first.host.destroy(computerId).catch(() => undefined);
-    while (existsSync(paths.record) && recordOf(first.dir, computerId).removing !== true)
+    for (;;) {
+      const record = readRecord(hostLayout(first.dir), computerId);
+      if (record === undefined || record.removing === true) break;
       await new Promise(setImmediate);
+    }
     await first.kill();
     await using second = await startHostProcess({ ...options, dir: first.dir });
     await expect(second.host.inspect(computerId)).resolves.toEqual({ state: 'absent' });

@@ -29,14 +29,18 @@ async function ask(...queries: Buffer[]): Promise<Buffer[]> {
   socket.on('error', () => undefined);
   const sending = send(socket, queries);
   let held: Buffer = Buffer.alloc(0);
-  for await (const piece of socket) {
-    held = Buffer.concat([held, piece as Buffer]);
-    while (held.length >= 2 && held.length >= 2 + held.readUInt16BE(0)) {
-      const end = 2 + held.readUInt16BE(0);
-      answers.push(held.subarray(2, end));
-      held = held.subarray(end);
+  try {
+    for await (const piece of socket) {
+      held = Buffer.concat([held, piece as Buffer]);
+      while (held.length >= 2 && held.length >= 2 + held.readUInt16BE(0)) {
+        const end = 2 + held.readUInt16BE(0);
+        answers.push(held.subarray(2, end));
+        held = held.subarray(end);
+      }
+      if (answers.length === queries.length) break;
     }
-    if (answers.length === queries.length) break;
+  } catch {
+    // The agent has cut the connection off.
   }
   socket.destroy();
   await sending;
@@ -71,7 +75,7 @@ test('a name in any case gets the same address of the table, which leads back to
   const found = await answerOf(reverseOf(address), 12);
   expect(found?.subarray(-17)).toEqual(encode('api.example.com'));
   await using other = await networkedComputer(temporaryFolder(), '/none');
-  const { stdout } = await other.run('getent ahostsv4 api.example.com | head -n 1');
+  const { stdout } = await other.run('getent ahosts api.example.com | head -n 1');
   expect(stdout.split(' ')[0]).toBe([24, 16, 8, 0].map((bits) => (address >>> bits) & 255).join('.'));
 });
 
@@ -113,7 +117,7 @@ test('random queries over UDP and TCP cause no answer that is too long, and othe
     { numRuns: 500 },
   );
   const flood = `exec 3<>/dev/udp/127.0.0.1/53; for i in {1..200}; do head -c $i /dev/urandom >&3; done`;
-  expect(await computer.run(`${flood}; getent ahostsv4 after.example`)).toMatchObject({ code: 0 });
+  expect(await computer.run(`${flood}; getent ahosts after.example`)).toMatchObject({ code: 0 });
 });
 
 test('the table stays within its limit after 100,000 names, and never mixes two of them up', async () => {
