@@ -5,8 +5,8 @@ import { writeBrowserPolicies } from '../../integrations/browsers/policies.ts';
 import type { BrowserSpec } from '../../integrations/browsers/types.ts';
 import type { HostOptions } from '../../integrations/computers/host/host.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
-import { agentFolder } from '../../integrations/computers/protocol/holderSpec.ts';
 import { getBrowserPrograms } from '../support/browserPrograms.ts';
+import { nodeInside } from '../support/computerPrograms.ts';
 import { buildHost, hostDir, startComputer, usualLimits } from './host.ts';
 
 const sitePort = 8_000;
@@ -49,7 +49,7 @@ export function buildBrowser(client: HostClient, ...[changes = {}, options]: Giv
 async function serveSite(client: HostClient): Promise<void> {
   await client.writeFile('site.mjs', await readFile(site));
   const processId = 'prc_site';
-  const command = [`${agentFolder}/node`, 'site.mjs', String(sitePort)];
+  const command = [nodeInside.to, 'site.mjs', String(sitePort)];
   await client.startProcess({ processId, command });
   for await (const { payload } of client.output(processId, { follow: true })) {
     if (Buffer.from(payload).includes('listening')) return;

@@ -5,7 +5,7 @@ import { createHost } from '../../integrations/computers/host/createHost.ts';
 import type { Host, HostOptions } from '../../integrations/computers/host/host.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import type { ComputerLimits, ComputerSpec, ProcessInfo, StartProcess } from '../../integrations/computers/types.ts';
-import { addNode, agentProgram } from '../support/computerPrograms.ts';
+import { agentProgram, nodeInside } from '../support/computerPrograms.ts';
 
 export const usualLimits: ComputerLimits = {
   cpuMilli: 1_000,
@@ -41,8 +41,13 @@ export function hostDir(): string {
 /** A host in a folder of its own. Dispose of it, since it has mounts, and processes that outlive the test. */
 export async function buildHost(options: Partial<HostOptions> = {}) {
   const dir = options.dir ?? hostDir();
-  const host = await createHost({ agent: await agentProgram(), imageMiB: 2_048, ...options, dir });
-  await addNode(dir);
+  const host = await createHost({
+    agent: await agentProgram(),
+    imageMiB: 2_048,
+    ...options,
+    dir,
+    readOnly: (spec) => [nodeInside, ...(options.readOnly?.(spec) ?? [])],
+  });
   return {
     host,
     dir,

@@ -7,7 +7,7 @@ import { HostError, type HostErrorCode } from '../../integrations/computers/host
 import { computerLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { HostClient } from '../../integrations/computers/hostClient.ts';
 import type { HolderEnd } from '../../integrations/computers/protocol/holderSpec.ts';
-import { addNode, agentProgram } from '../support/computerPrograms.ts';
+import { agentProgram } from '../support/computerPrograms.ts';
 import { hostDir } from './host.ts';
 
 type RemoteMethod =
@@ -97,7 +97,6 @@ export async function startHostProcess(options: Partial<HostOptions> & { uid?: n
       for (const call of calls.values()) call({ error: { code: 'KILLED', message: 'The host was killed.' } });
     });
   });
-  await addNode(dir);
   const call = caller(child, calls);
   const layout = hostLayout(dir);
   const client = (computerId: string) => new HostClient({ socketPath: computerLayout(layout, computerId).socket });

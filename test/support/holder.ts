@@ -9,7 +9,6 @@ import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { HostClient, type OutputRequest } from '../../integrations/computers/hostClient.ts';
 import { type Exit, noteOf } from '../../integrations/computers/processes/records.ts';
-import { installProgram } from '../../integrations/computers/programs/install.ts';
 import { prepareAgent } from '../../integrations/computers/programs/prepare.ts';
 import {
   agentFolder,
@@ -18,7 +17,7 @@ import {
   type HolderSpec,
 } from '../../integrations/computers/protocol/holderSpec.ts';
 import type { ComputerLimits, OutputRecord } from '../../integrations/computers/types.ts';
-import { agentProgram } from './computerPrograms.ts';
+import { agentProgram, nodeInside } from './computerPrograms.ts';
 
 const program = fileURLToPath(new URL('../../integrations/computers/holder/main.ts', import.meta.url));
 
@@ -45,12 +44,10 @@ export interface HeldComputer {
   stop(): Promise<void>;
 }
 
-/** The agent's folder, with Node beside it, and the agent's command line, for the computers of a test file. */
+/** The agent's folder and command line, for the computers of a test file. */
 export async function agentIn(folder: string): Promise<{ agentDir: string; command: string[] }> {
   const agentDir = `${folder}/agent`;
-  const command = await prepareAgent(agentDir, await agentProgram());
-  await installProgram(process.execPath, `${agentDir}/node`);
-  return { agentDir, command };
+  return { agentDir, command: await prepareAgent(agentDir, await agentProgram()) };
 }
 
 /** Starts a holder. `report` reads its next message. */
@@ -132,7 +129,13 @@ export async function heldComputer(
 }
 
 function sandboxOf(home: string, agentDir: string, command: string[]): HolderSpec['sandbox'] {
-  const bound = ['--ro-bind', '/usr', '/usr', '--bind', home, '/home/user', '--ro-bind', agentDir, agentFolder];
+  const { from, to } = nodeInside;
+  const readOnly = [
+    ['/usr', '/usr'],
+    [agentDir, agentFolder],
+    [from, to],
+  ].flatMap((each) => ['--ro-bind', ...each]);
+  const bound = [...readOnly, '--bind', home, '/home/user'];
   const links = ['bin', 'lib', 'lib64', 'sbin'].flatMap((name) => ['--symlink', `usr/${name}`, `/${name}`]);
   const namespaces = ['user', 'pid', 'net', 'ipc', 'uts'].map((name) => `--unshare-${name}`);
   const own = [

@@ -3,12 +3,14 @@ import { writeFile } from 'node:fs/promises';
 import { createHost } from '../../integrations/computers/host/createHost.ts';
 import type { Host, HostOptions } from '../../integrations/computers/host/host.ts';
 import type { FiledSave, HostCall, HostReply, RemoteSaves } from '../builders/hostProcess.ts';
+import { nodeInside } from './computerPrograms.ts';
 
 /**
  * A host in its own process, for tests that kill it or run it as another user. It takes calls from its parent process
  * and ends with it. Its computers go on, as when a worker is killed.
  */
-const options = JSON.parse(process.argv[2] ?? '{}') as HostOptions;
+const given = JSON.parse(process.argv[2] ?? '{}') as HostOptions;
+const options = { ...given, readOnly: () => [nodeInside] };
 const reply = (message: HostReply) => process.send?.(message);
 
 let host: Host;

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import type { Browser } from '../../../integrations/browsers/browser.ts';
 import { endpointFile } from '../../../integrations/browsers/chromium.ts';
 import { agentTasks } from '../../../integrations/computers/host/confinement/computerCgroup.ts';
-import { agentFolder } from '../../../integrations/computers/protocol/holderSpec.ts';
 import { buildBrowserComputer } from '../../builders/browsers.ts';
 import { runOn, usualLimits } from '../../builders/host.ts';
+import { nodeInside } from '../../support/computerPrograms.ts';
 import { inFull } from '../../support/inFull.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
@@ -67,7 +67,7 @@ describe('a page', () => {
   test('in an endless loop does not answer, and can be left', async () => {
     await open('/busy');
     const waits = `await fetch('${built.site}/until-busy')`;
-    const command = [`${agentFolder}/node`, '--input-type=module', '--eval', waits];
+    const command = [nodeInside.to, '--input-type=module', '--eval', waits];
     expect(await runOn(built.client, command)).toMatchObject({ exitCode: 0 });
     const signal = AbortSignal.timeout(5_000);
     await expect(browser.read(id, { signal })).rejects.toMatchObject({ name: 'TimeoutError' });

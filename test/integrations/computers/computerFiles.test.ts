@@ -341,7 +341,7 @@ it('the host connects to a port inside, and a program inside connects to its egr
     net.createServer({ allowHalfOpen: true }, (s) => { s.on('data', (d) => s.write(d)); s.on('end', () => s.end(' bye')); })
       .listen(8000, '127.0.0.1', () => { const p = net.connect(3128, '127.0.0.1'); p.write('hello'); p.on('data', (d) => { console.log(String(d)); p.destroy(); }); });`;
   await computer.client.writeFile('server.cjs', Buffer.from(program));
-  await computer.client.startProcess({ processId: 'server', command: ['/opt/atrium/node', 'server.cjs'] });
+  await computer.client.startProcess({ processId: 'server', command: ['/opt/node', 'server.cjs'] });
   for await (const { kind, payload } of computer.client.output('server', { follow: true })) {
     expect(`${kind}: ${Buffer.from(payload)}`).toBe('stdout: proxy: hello\n');
     break;

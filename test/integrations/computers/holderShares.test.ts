@@ -13,7 +13,7 @@ afterAll(() => computer.stop());
 it('port visitors, log readers and the host have separate slots for connections to a holder', async () => {
   const { client } = computer;
   const program = `require('node:net').createServer(() => {}).listen(8000, () => console.log('ready'))`;
-  await client.startProcess({ processId: 'prc_server', command: ['/opt/atrium/node', '-e', program] });
+  await client.startProcess({ processId: 'prc_server', command: ['/opt/node', '-e', program] });
   for await (const _ of client.output('prc_server', { follow: true })) break;
   const visits: Duplex[] = [];
   const visit = async () => void visits.push(await client.dialPort(8000));

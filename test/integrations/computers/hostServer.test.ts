@@ -45,7 +45,7 @@ describe.each(usable)('the server of a host: $name', ({ options }) => {
     client = remote.client(computerId);
     const program = `require('node:net').createServer({ allowHalfOpen: true }, (s) => {
       s.on('data', (d) => s.write(d)); s.on('end', () => s.end(' bye')); }).listen(8000, () => console.log('ready'));`;
-    await client.startProcess({ processId: 'prc_server', command: ['/opt/atrium/node', '-e', program] });
+    await client.startProcess({ processId: 'prc_server', command: ['/opt/node', '-e', program] });
     for await (const _ of client.output('prc_server', { follow: true })) break;
   });
   afterAll(async () => {

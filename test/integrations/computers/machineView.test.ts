@@ -23,7 +23,7 @@ describe.each(tested)('with $name, programs see', ({ options }) => {
     expect(await said("free -m | awk '/^Mem:/ {print $2}'", isPrivate)).toBe('320');
     expect(await said('nproc', isPrivate)).toBe('1');
     const node = `const os = require('os'); console.log(os.cpus().length, os.totalmem() / 2 ** 20)`;
-    expect(await said(['/opt/atrium/node', '-e', node], isPrivate)).toBe('1 320');
+    expect(await said(['/opt/node', '-e', node], isPrivate)).toBe('1 320');
     expect(await said('grep -c ^processor /proc/cpuinfo; grep -c "^cpu[0-9]" /proc/stat', isPrivate)).toBe('1\n1');
     expect(await said('echo $ATRIUM_CPUS $ATRIUM_MEMORY_MIB $ATRIUM_DISK_MIB $GOMAXPROCS')).toBe('0.5 320 96 1');
   });
@@ -43,7 +43,7 @@ describe.each(tested)('with $name, programs see', ({ options }) => {
         else console.log(held.length);
       };
       look();`;
-    expect(await runOn(client, ['/opt/atrium/node', '-e', keep])).toMatchObject({ exitCode: 0 });
+    expect(await runOn(client, ['/opt/node', '-e', keep])).toMatchObject({ exitCode: 0 });
   });
 
   it('at most as many CPUs as the host has', async () => {

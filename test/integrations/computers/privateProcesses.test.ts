@@ -51,7 +51,7 @@ describe.each(tested)('with $name', ({ options }) => {
     for await (const { kind } of client.output(processId, { follow: true })) if (kind !== 'gap') break;
     return processId;
   }
-  const node = (program: string) => ['/opt/atrium/node', '-e', program];
+  const node = (program: string) => ['/opt/node', '-e', program];
   const everyway = [{}, { pty: { cols: 80, rows: 24 } }];
 
   it('no other process of the computer sees the variables and arguments of a private one', async () => {

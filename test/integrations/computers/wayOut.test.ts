@@ -167,7 +167,7 @@ test.each([
   // git finds no repository there, which is not an error about the certificate.
   ['git', (url: string) => `git ls-remote ${url} 2>&1 | grep -qi 'certificate' || echo tls`],
   ['Python', (url: string) => `python3 -c 'import urllib.request as r; print(r.urlopen("${url}").read().decode())'`],
-  ['Node', (url: string) => `/opt/atrium/node -e 'fetch("${url}").then((r) => r.text()).then(console.log)'`],
+  ['Node', (url: string) => `/opt/node -e 'fetch("${url}").then((r) => r.text()).then(console.log)'`],
 ])("%s trusts an authority that was added to the host's list, and no other", async (_name, command) => {
   const said = async (host: string) => (await runOn(client, command(`https://${host}:${tlsPort}/`))).stdout;
   expect(await said('added.example')).toMatch(/tls\n?$/);
