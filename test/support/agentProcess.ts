@@ -6,7 +6,7 @@ import { type Message, MessageDecoder, messageKind } from '../../integrations/co
 import { agentProgram } from './computerPrograms.ts';
 
 /** An agent outside of a sandbox, as its holder sees it. */
-export async function startAgent(cwd = '/'): Promise<{ agent: Agent } & AsyncDisposable> {
+export async function startAgent(cwd = '/'): Promise<{ agent: Agent; pid: number } & AsyncDisposable> {
   const child = spawn(await agentProgram(), [], { cwd, env: {}, stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = once(child, 'close');
   const ignore = () => undefined;
@@ -14,6 +14,7 @@ export async function startAgent(cwd = '/'): Promise<{ agent: Agent } & AsyncDis
   await agent.ready;
   return {
     agent,
+    pid: child.pid ?? 0,
     async [Symbol.asyncDispose]() {
       agent.end(new Error('The test has ended.'));
       await ended;

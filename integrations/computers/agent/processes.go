@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 )
@@ -202,24 +201,4 @@ func startRefusal(err error) refusal {
 		return "COMMAND_TOO_LONG"
 	}
 	return "COMMAND_NOT_STARTED"
-}
-
-// The names of the signals from 1 on.
-var signalNames = strings.Fields("HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD " +
-	"CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS")
-
-func signalName(number syscall.Signal) string {
-	if int(number) > len(signalNames) {
-		return fmt.Sprintf("SIG%d", number)
-	}
-	return "SIG" + signalNames[number-1]
-}
-
-func signalNumber(name string) syscall.Signal {
-	for at, each := range signalNames {
-		if "SIG"+each == name {
-			return syscall.Signal(at + 1)
-		}
-	}
-	return 0
 }

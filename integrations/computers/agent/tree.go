@@ -83,3 +83,23 @@ func hasMarker(pid int, id string) bool {
 	environment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // it has ended, or we may not read it
 	return strings.Contains("\x00"+string(environment), "\x00"+processMarker+"="+id+"\x00")
 }
+
+// The names of the signals from 1 on.
+var signalNames = strings.Fields("HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD " +
+	"CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS")
+
+func signalName(number syscall.Signal) string {
+	if int(number) > len(signalNames) {
+		return fmt.Sprintf("SIG%d", number)
+	}
+	return "SIG" + signalNames[number-1]
+}
+
+func signalNumber(name string) syscall.Signal {
+	for at, each := range signalNames {
+		if "SIG"+each == name {
+			return syscall.Signal(at + 1)
+		}
+	}
+	return 0
+}

@@ -1,5 +1,8 @@
+import { readdirSync } from 'node:fs';
+import type { Duplex } from 'node:stream';
 import { type Message, messageKind } from '../../../integrations/computers/protocol/messages.ts';
 import { runWith, startAgent } from '../../support/agentProcess.ts';
+import { temporaryFolder } from '../../support/folders.ts';
 
 let agent: Awaited<ReturnType<typeof startAgent>>;
 beforeAll(async () => {
@@ -54,4 +57,21 @@ test('the end of a process names any signal', async () => {
   ] as const) {
     expect(await run(`kill -${number} $$`)).toMatchObject({ exitCode: null, signal });
   }
+});
+
+// Go ends a program that gets no thread, for example beside a fork bomb.
+test('an agent has all its threads from its start, whatever it does at once', async () => {
+  await using busy = await startAgent(temporaryFolder());
+  const threads = () => readdirSync(`/proc/${busy.pid}/task`).length;
+  const before = threads();
+  const write = async (at: number) => {
+    const path = Buffer.from(`file${at}`).toString('base64');
+    const send = (stream: Duplex) => void stream.end(Buffer.alloc(200_000));
+    const { stream } = await busy.agent.open({ kind: 'file.write', path }, { deadlineMs: 60_000, send });
+    stream.resume();
+    await runWith(busy.agent, ['/bin/cat', `file${at}`], { cwd: `/proc/${busy.pid}/cwd` });
+    await busy.agent.ask({ kind: 'signal', processId: 'prc_none', signal: 'SIGTERM' }, { deadlineMs: 60_000 });
+  };
+  await Promise.all(Array.from({ length: 60 }, (_, at) => write(at)));
+  expect(threads()).toBe(before);
 });
