@@ -6,6 +6,7 @@ import { loadLaunchConfig } from '../../config/launch.ts';
 import { migrateInstallation } from '../../models/migrations/migrate.ts';
 import { lockDataDir, removeDataDir } from '../../stack/folders.ts';
 import { type Stack, startStack } from '../../stack/index.ts';
+import { getAgent } from '../../stack/programs.ts';
 import { createEmptyDatabase, stackEnvironment } from './environment.ts';
 import { runServerVariable } from './runServer.ts';
 import { prepareSnapshot, schemaVariable } from './schemaSnapshot.ts';
@@ -54,6 +55,8 @@ export async function startTestStack(): Promise<void> {
     report,
     signal: abort.signal,
   });
+  const context = { ...launch, dataDir, report, signal: abort.signal };
+  await getAgent(context); // or each test file would wait for its build
   stack.onRestart(() => {
     keepsLogs = true;
   });
@@ -66,7 +69,6 @@ export async function startTestStack(): Promise<void> {
     await versionOf(stackEnvironment().ATRIUM_DATABASE_MIGRATION_URL),
     migrateEmptyDatabase,
   );
-  const context = { ...launch, dataDir, report, signal: abort.signal };
   runServer = await serveSharedProducts({ address: process.env[`${testVariablePrefix}TEMPORAL_ADDRESS`] ?? '' }, () => {
     tenants ??= startTestTenants(context);
     return tenants.then(({ environment }) => environment);
