@@ -64,7 +64,7 @@ const agent: GoProgram = {
     return hashOf(agentSource);
   },
   source: { folder: agentSource },
-  buildTime: 'seconds',
+  buildTime: 'up to a minute on 2 cores',
   // A container's, where this machine has another.
   system: 'linux',
 };
