@@ -3,14 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import { loadLaunchConfig } from '../config/launch.ts';
 import { createHost } from '../integrations/computers/host/createHost.ts';
 import type { Host } from '../integrations/computers/host/host.ts';
 import { collectOutput } from '../integrations/computers/output/collectOutput.ts';
 import type { ComputerSpec } from '../integrations/computers/types.ts';
-import { getAgent } from '../stack/programs.ts';
 import { timesByApi } from './support/computerByApi.ts';
 import { bareOutput, bareProcess, byHand, memoryOfChildren, memoryOfNode } from './support/computerReferences.ts';
+import { agentProgram } from './support/stack.ts';
 import { quantile, quantiles, timed } from './support/times.ts';
 
 /**
@@ -27,8 +26,6 @@ const ratios = (times: number[], reference: number[]) =>
 /** Prints times beside those of a reference without Atrium. */
 const beside = (times: number[], name: string, reference: number[]) =>
   `${quantiles(times)}; ${name} ${quantiles(reference)}: ${ratios(times, reference)}`;
-
-const agent = await getAgent({ ...loadLaunchConfig(), report: out, signal: new AbortController().signal });
 
 let count = 0;
 const newSpec = (): ComputerSpec => ({
@@ -217,7 +214,7 @@ async function measureByApi(): Promise<void> {
 
 async function withHost(spareHolders: number, work: (host: Host, folder: string) => Promise<void>): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'atrium-bench-'));
-  const host = await createHost({ dir, agent, spareHolders, imageMiB: 4_096 });
+  const host = await createHost({ dir, agent: await agentProgram(), spareHolders, imageMiB: 4_096 });
   try {
     await work(host, dir);
   } finally {

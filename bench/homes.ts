@@ -9,6 +9,7 @@ import type { Host } from '../integrations/computers/host/host.ts';
 import { computerLayout, hostLayout } from '../integrations/computers/host/layout.ts';
 import { collectOutput } from '../integrations/computers/output/collectOutput.ts';
 import type { ComputerLimits } from '../integrations/computers/types.ts';
+import { agentProgram } from './support/stack.ts';
 import { quantile, quantiles, timed } from './support/times.ts';
 
 /**
@@ -157,7 +158,7 @@ async function measureWriter(host: Host): Promise<void> {
 async function withHost(work: (host: Host, dir: string) => Promise<void>): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'atrium-bench-'));
   execFileSync('chmod', ['711', dir]);
-  const host = await createHost({ dir });
+  const host = await createHost({ dir, agent: await agentProgram() });
   try {
     if (!host.rights.diskLimits) throw new Error(`this machine has no snapshots: ${host.rights.off.join('; ')}`);
     await work(host, dir);

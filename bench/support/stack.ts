@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { loadLaunchConfig } from '../../config/launch.ts';
 import { removeDataDir } from '../../stack/folders.ts';
 import { type Stack, startStack } from '../../stack/index.ts';
+import { getAgent } from '../../stack/programs.ts';
 
 /** Starts an object store and a database for one bench, which may also use them directly, without Atrium. */
 export async function startStorageAndDatabase(): Promise<Pick<Stack, 'environment' | 'stop'>> {
@@ -22,4 +23,10 @@ export async function startStorageAndDatabase(): Promise<Pick<Stack, 'environmen
       removeDataDir(dataDir);
     },
   };
+}
+
+/** The agent of computers, built once for this user. */
+export function agentProgram(): Promise<string> {
+  const report = (line: string) => void process.stderr.write(`${line}\n`);
+  return getAgent({ ...loadLaunchConfig(), report, signal: new AbortController().signal });
 }
