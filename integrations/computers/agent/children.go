@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -29,11 +30,11 @@ func (t *childTable) start(command []string, attributes *syscall.ProcAttr) (int,
 	if err != nil {
 		return 0, nil, err
 	}
-	pid, err := slowly(func() (int, error) { return syscall.ForkExec(file, command, attributes) })
+	pid, err := fork(file, command, attributes)
 	if errors.Is(err, syscall.ENOEXEC) {
 		// A script without a first line that names its interpreter.
 		script := append([]string{"/bin/sh", file}, command[1:]...)
-		pid, err = slowly(func() (int, error) { return syscall.ForkExec(script[0], script, attributes) })
+		pid, err = fork(script[0], script, attributes)
 	}
 	if err != nil {
 		return 0, nil, err
@@ -41,6 +42,17 @@ func (t *childTable) start(command []string, attributes *syscall.ProcAttr) (int,
 	end := make(chan syscall.WaitStatus, 1)
 	t.ends[pid] = end
 	return pid, end, nil
+}
+
+func fork(file string, command []string, attributes *syscall.ProcAttr) (int, error) {
+	return slowly(func() (int, error) {
+		pid, err := syscall.ForkExec(file, command, attributes)
+		if err == nil {
+			// The OOM killer takes this process before the agent. Its children inherit this.
+			os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("500"), 0)
+		}
+		return pid, err
+	})
 }
 
 // reap waits for children for ever.

@@ -146,30 +146,33 @@ func closeStrayDescriptors() {
 }
 
 // startThreads makes Go start its threads before any program runs, and Go keeps them. It aborts if it cannot make one
-// when it needs it, for example beside a fork bomb.
+// when it needs it, for example beside a fork bomb. A goroutine that waits in the kernel keeps its thread, so the next
+// one gets another.
 func startThreads() {
+	var ends [2]int
+	if syscall.Pipe2(ends[:], syscall.O_CLOEXEC) != nil {
+		return
+	}
 	var started, done sync.WaitGroup
-	release := make(chan struct{})
 	started.Add(threads)
 	done.Add(threads)
 	for range threads {
 		go func() {
-			runtime.LockOSThread()
 			started.Done()
-			<-release
-			runtime.UnlockOSThread()
+			syscall.Read(ends[0], make([]byte, 1))
 			done.Done()
 		}()
 	}
 	started.Wait()
-	close(release)
+	syscall.Close(ends[1])
 	done.Wait()
+	syscall.Close(ends[0])
 }
 
-// withoutThread returns a descriptor of ours. While we wait for it, we need no thread.
+// withoutThread returns a descriptor of ours as a file. While we wait for it, we need no thread.
 func withoutThread(fd int) *os.File {
 	syscall.SetNonblock(fd, true)
-	return os.NewFile(uintptr(fd), "channel")
+	return os.NewFile(uintptr(fd), "descriptor")
 }
 
 var slowCalls = make(chan struct{}, maxSlowCalls)

@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"sync"
 	"syscall"
@@ -24,9 +22,12 @@ const (
 // The outputs of a process are sent over its stream, and then how it has ended: how its leader did. A background child
 // may hold an output open. What it writes later is read and dropped, so that its writes do not fail.
 type outputs struct {
-	stream  *stream
-	sources []*os.File
-	open    sync.WaitGroup
+	stream *stream
+	// One poll for all sources of a process tells in which order they were written.
+	poll    *os.File
+	sources []source
+	// Closed once all output of the leader has been heard.
+	heard chan struct{}
 
 	mu          sync.Mutex
 	gathered    []piece
@@ -35,54 +36,91 @@ type outputs struct {
 	toldAt      time.Time
 }
 
+type source struct {
+	file *os.File
+	fd   int
+	kind byte
+}
+
 type piece struct {
 	kind    byte
 	payload []byte
 }
 
-func (o *outputs) add(source *os.File, kind byte) {
-	o.sources = append(o.sources, source)
-	o.open.Add(1)
-	go o.read(source, kind)
-}
-
-func (o *outputs) read(source *os.File, kind byte) {
-	defer source.Close()
-	buffer := make([]byte, maxMessageBytes)
-	for {
-		count, err := source.Read(buffer)
-		o.hear(kind, buffer[:count])
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			o.drain(source, kind, buffer)
-			o.open.Done()
-			io.Copy(io.Discard, source)
-			return
-		}
-		if err != nil { // a terminal ends with EIO
-			o.open.Done()
-			return
-		}
-	}
-}
-
-// drain reads what is in the pipe now. All that the leader has written is in there.
-func (o *outputs) drain(source *os.File, kind byte, buffer []byte) {
-	source.SetReadDeadline(time.Time{})
-	pipe, err := source.SyscallConn()
+func newOutputs(s *stream, sources ...source) (*outputs, error) {
+	fd, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	if err != nil {
-		return
+		return nil, err
 	}
-	pipe.Read(func(fd uintptr) bool {
-		for left := pipeBytes; left > 0; {
-			count, _ := syscall.Read(int(fd), buffer)
+	for at, each := range sources {
+		event := &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(at)}
+		if err == nil {
+			err = syscall.EpollCtl(fd, syscall.EPOLL_CTL_ADD, each.fd, event)
+		}
+	}
+	return &outputs{stream: s, poll: withoutThread(fd), sources: sources, heard: make(chan struct{})}, err
+}
+
+// read reads until all sources have ended.
+func (o *outputs) read() {
+	defer o.poll.Close()
+	buffer := make([]byte, maxMessageBytes)
+	isLate := false
+	for open := len(o.sources); open > 0; {
+		ready, err := o.wait()
+		if err != nil { // the deadline
+			o.drain(buffer)
+			isLate = true
+			close(o.heard)
+		}
+		for _, event := range ready {
+			from := o.sources[event.Fd]
+			if from.file == nil {
+				continue // it has ended, and is being closed
+			}
+			count, err := syscall.Read(from.fd, buffer)
+			if count > 0 && !isLate {
+				o.hear(from.kind, buffer[:count])
+			}
+			if count == 0 || count < 0 && err != syscall.EAGAIN && err != syscall.EINTR { // a terminal ends with EIO
+				from.file.Close()
+				o.sources[event.Fd].file = nil
+				open--
+			}
+		}
+	}
+	if !isLate {
+		close(o.heard)
+	}
+}
+
+// wait returns the sources that can be read, in the order in which they were written.
+func (o *outputs) wait() ([]syscall.EpollEvent, error) {
+	events := make([]syscall.EpollEvent, len(o.sources))
+	count := 0
+	poll, err := o.poll.SyscallConn()
+	if err == nil {
+		err = poll.Read(func(fd uintptr) bool {
+			count, _ = syscall.EpollWait(int(fd), events, 0)
+			return count > 0
+		})
+	}
+	return events[:max(0, count)], err
+}
+
+// drain reads what is in the pipes now. All that the leader has written is in there.
+func (o *outputs) drain(buffer []byte) {
+	o.poll.SetReadDeadline(time.Time{})
+	for _, from := range o.sources {
+		for left := pipeBytes; left > 0 && from.file != nil; {
+			count, _ := syscall.Read(from.fd, buffer)
 			if count <= 0 {
 				break
 			}
-			o.hear(kind, buffer[:count])
+			o.hear(from.kind, buffer[:count])
 			left -= count
 		}
-		return true
-	})
+	}
 }
 
 // hear sends output, or gathers it. It waits while the holder does not read, and the process waits at its full pipe.
@@ -135,12 +173,8 @@ func (o *outputs) tell() {
 
 // leaderEnded sends the end once the leader's output has been sent.
 func (o *outputs) leaderEnded(status syscall.WaitStatus) {
-	late := time.AfterFunc(lateAfter, func() {
-		for _, source := range o.sources {
-			source.SetReadDeadline(time.Now())
-		}
-	})
-	o.open.Wait()
+	late := time.AfterFunc(lateAfter, func() { o.poll.SetReadDeadline(time.Now()) })
+	<-o.heard
 	late.Stop()
 	end := map[string]any{"exitCode": status.ExitStatus(), "signal": nil}
 	if status.Signaled() {

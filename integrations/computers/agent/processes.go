@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -74,6 +73,10 @@ func (p *processes) start(asked *processRequest, s *stream) error {
 		attributes.Env = append(attributes.Env, name+"="+value)
 	}
 	ends, err := connect(attributes, asked)
+	var told *outputs
+	if err == nil {
+		told, err = newOutputs(s, ends.sources()...)
+	}
 	var pid int
 	var ended <-chan syscall.WaitStatus
 	if err == nil {
@@ -82,21 +85,16 @@ func (p *processes) start(asked *processRequest, s *stream) error {
 	closeAll(attributes.Files)
 	if err != nil {
 		ends.close()
+		if told != nil {
+			told.poll.Close()
+		}
 		return startRefusal(err)
 	}
-	// The OOM killer takes this process before the agent. Its children inherit this.
-	os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("500"), 0)
 	p.mu.Lock()
 	p.running[asked.ProcessID] = &process{pid, ends.terminal}
 	p.mu.Unlock()
 	s.answer(map[string]int{"pid": pid})
-	told := &outputs{stream: s}
-	if ends.terminal != nil {
-		told.add(ends.terminal, ptyMessage)
-	} else {
-		told.add(ends.out, stdoutMessage)
-		told.add(ends.err, stderrMessage)
-	}
+	go told.read()
 	go func() {
 		status := <-ended
 		p.mu.Lock()
@@ -134,6 +132,22 @@ func (c *connections) close() {
 	for _, file := range []*os.File{c.in, c.out, c.err, c.terminal} {
 		file.Close() // nothing happens to nil
 	}
+}
+
+func (c *connections) sources() []source {
+	if c.terminal != nil {
+		return []source{{c.terminal, descriptorOf(c.terminal), ptyMessage}}
+	}
+	return []source{{c.out, descriptorOf(c.out), stdoutMessage}, {c.err, descriptorOf(c.err), stderrMessage}}
+}
+
+// descriptorOf returns the number of a file, which stays as it is. `Fd` would make it block.
+func descriptorOf(file *os.File) (number int) {
+	connection, err := file.SyscallConn()
+	if err == nil {
+		connection.Control(func(fd uintptr) { number = int(fd) })
+	}
+	return number
 }
 
 // connect opens what a process reads and writes. The caller closes the files in `attributes`.
