@@ -2,8 +2,8 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Environment } from '../../config/index.ts';
-import { createHost } from '../../integrations/computers/host/createHost.ts';
 import { hostLayout } from '../../integrations/computers/host/layout.ts';
+import { shutDownHost } from '../support/computerPrograms.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 import { type ProductProcess, startProduct } from '../support/product.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
@@ -77,6 +77,6 @@ export async function buildHosts(overrides: Environment = {}): Promise<TestHosts
 }
 
 async function endComputers(dir: string): Promise<void> {
-  await (await createHost({ dir })).shutdown();
+  await shutDownHost(dir);
   rmSync(dir, { recursive: true, force: true });
 }
