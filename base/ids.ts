@@ -1,4 +1,4 @@
-import { randomFillSync } from 'node:crypto';
+import { createHash, randomFillSync } from 'node:crypto';
 import { encodeTime, monotonicFactory } from 'ulid';
 
 /** Every kind of id that Atrium makes. The prefix tells a reader of a log what an id names. */
@@ -88,4 +88,17 @@ export function idBound(kind: IdKind, time: Date): string {
 /** A new id, `<prefix>_<ULID>`: unique, sortable by creation time, safe in a URL. */
 export function newId(kind: IdKind): string {
   return `${prefixOf(kind)}${nextUlid()}`;
+}
+
+const letters = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+const randomLength = 16;
+
+/** Several ids that follow from one, always the same and in order, for a request that makes several objects. */
+export function idsFrom(id: string, count: number): string[] {
+  const beginning = id.slice(0, -randomLength);
+  const ids = Array.from({ length: count }, (_, index) => {
+    const hash = createHash('sha256').update(`${id}/${index}`).digest();
+    return beginning + Array.from(hash.subarray(0, randomLength), (byte) => letters[byte % letters.length]).join('');
+  });
+  return ids.toSorted();
 }

@@ -45,6 +45,7 @@ export const computerSettings = z.object({
   ATRIUM_COMPUTER_MAX_PROCESSES: integer(1, 1_000).default(64),
   ATRIUM_COMPUTER_LOG_MIB: integer(1, 10_240).default(64),
   ATRIUM_COMPUTERS_PER_SPACE: integer(1, 10_000).default(20),
+  ATRIUM_COMPUTER_SNAPSHOTS_PER_SPACE: integer(1, 100_000).default(100),
   ATRIUM_COMPUTERS_RUNNING_PER_SPACE: integer(1, 10_000).default(5),
   ATRIUM_COMPUTERS_PER_HOST: integer(1, 10_000).default(100),
   ATRIUM_COMPUTER_TRANSITION_SECONDS: integer(1, 600).default(60),
@@ -119,6 +120,7 @@ export function computersConfig(env: ComputerEnvironment) {
     maxProcesses: env.ATRIUM_COMPUTER_MAX_PROCESSES,
     maxLogBytes: env.ATRIUM_COMPUTER_LOG_MIB * mebibyte,
     perSpace: env.ATRIUM_COMPUTERS_PER_SPACE,
+    snapshotsPerSpace: env.ATRIUM_COMPUTER_SNAPSHOTS_PER_SPACE,
     runningPerSpace: env.ATRIUM_COMPUTERS_RUNNING_PER_SPACE,
     perHost: env.ATRIUM_COMPUTERS_PER_HOST,
     /** How long a start, a stop, a pause or a copy may take before it counts as failed. */

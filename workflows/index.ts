@@ -10,6 +10,7 @@ export { topUp } from './billing/topUp.ts';
 export { browser } from './browsers/browser.ts';
 export { runChatTurn } from './chat/runChatTurn.ts';
 export { computer } from './computers/computer.ts';
+export { snapshotComputer } from './computers/snapshotComputer.ts';
 export { databaseBackup } from './databases/databaseBackup.ts';
 export { spaceDatabase } from './databases/spaceDatabase.ts';
 export { desktop } from './desktops/desktop.ts';

@@ -1,6 +1,6 @@
 import { buffer } from 'node:stream/consumers';
 import { DomainError } from '../../base/errors.ts';
-import type { StoredSave } from '../../integrations/computers/host/host.ts';
+import type { FillOptions, StoredSave } from '../../integrations/computers/host/host.ts';
 import type { Computer } from '../../models/computers/computer.ts';
 import type { ComputerOrder } from '../../models/computers/computers.ts';
 import { chainOf, findSave, type HomeSave, pieceKeys } from '../../models/computers/saveRows.ts';
@@ -19,12 +19,34 @@ export async function fillHome(
   { isKnown, signal }: { isKnown: boolean; signal: AbortSignal },
 ): Promise<void> {
   if (homeSaveId === null) return;
-  const { database, host } = deps;
-  const head = await findSave(database.pool, homeSaveId);
-  if (head === undefined) throw broken();
-  if (isKnown && head.hostId === host.hostId) return;
-  const chain = (await chainOf(database.pool, head)).map((save) => savedHome(deps, save));
-  await host.saves.fill(id, chain, { limits, spaceId, signal });
+  const head = await savedAs(deps, homeSaveId);
+  if (isKnown && head.hostId === deps.host.hostId) return;
+  await fill(deps, id, head, { limits, spaceId, signal });
+}
+
+/** Replaces the home of a stopped computer on this host by a saved one. If it fails, the present home stays. */
+export async function replaceHome(
+  deps: FillDeps,
+  { id, spaceId }: Computer,
+  saveId: string,
+  { limits, signal }: Pick<ComputerOrder, 'limits'> & { signal: AbortSignal },
+): Promise<void> {
+  await fill(deps, id, await savedAs(deps, saveId), { limits, spaceId, signal, replaces: true });
+}
+
+async function savedAs({ database }: FillDeps, saveId: string): Promise<HomeSave> {
+  const save = await findSave(database.pool, saveId);
+  if (save === undefined) throw broken();
+  return save;
+}
+
+async function fill(deps: FillDeps, computerId: string, head: HomeSave, options: FillOptions): Promise<void> {
+  const chain = await chainOf(deps.database.pool, head);
+  await deps.host.saves.fill(
+    computerId,
+    chain.map((save) => savedHome(deps, save)),
+    options,
+  );
 }
 
 function savedHome(deps: FillDeps, save: HomeSave): StoredSave {

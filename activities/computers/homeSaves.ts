@@ -75,12 +75,23 @@ export class HomeSaves {
 
   /** Saves all of a home that nothing changes any more. The save goes on if the signal ends the wait for it. */
   async release(computerId: string, signal: AbortSignal): Promise<void> {
-    const underWay = this.#underWay.get(computerId);
-    if (underWay !== undefined) await untilAborted(Promise.allSettled([underWay]), signal);
-    while (await this.#isUnsaved(computerId)) {
+    while (await this.#isUnsaved(computerId, signal)) {
       const isSaved = await untilAborted(this.#save(computerId), signal);
       if (!isSaved) throw new Error('This host may not save the computer.');
     }
+  }
+
+  /**
+   * Saves a home as it is now, while programs may go on changing it. Returns false if this host has lost the computer.
+   */
+  async saveNow(computerId: string, signal: AbortSignal): Promise<boolean> {
+    const where = { computerId, hostId: this.#deps.host.hostId };
+    // A save that is under way is of an earlier time.
+    const isUnderWay = (await unfinished(this.#deps.database.pool, where)).length > 0;
+    for (let left = isUnderWay ? 2 : 1; left > 0 && (await this.#isUnsaved(computerId, signal)); left--) {
+      if (!(await untilAborted(this.#save(computerId), signal))) return false;
+    }
+    return true;
   }
 
   /**
@@ -125,8 +136,13 @@ export class HomeSaves {
     await saves.keepOnly(computerId, await usefulSaves(database, { computerId, hostId }, saves.kept(computerId)));
   }
 
-  /** Whether a home is not all saved. First forgets snapshots of saves that will never be complete. */
-  async #isUnsaved(computerId: string): Promise<boolean> {
+  /**
+   * Whether a home is not all saved. First waits for the save under way, and forgets snapshots of saves that will never
+   * be complete.
+   */
+  async #isUnsaved(computerId: string, signal: AbortSignal): Promise<boolean> {
+    const underWay = this.#underWay.get(computerId);
+    if (underWay !== undefined) await untilAborted(Promise.allSettled([underWay]), signal);
     const { database, host } = this.#deps;
     const { hostId, saves } = host;
     const where = { computerId, hostId };

@@ -1,8 +1,11 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { DomainError } from '../../base/errors.ts';
 import { type Computer, findComputer } from '../../models/computers/computer.ts';
+import { beginRestore } from '../../models/computers/restoring.ts';
+import { keepSnapshot, snapshotOrder } from '../../models/computers/snapshotting.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { HostDeps } from './deps.ts';
+import { replaceHome } from './fillHome.ts';
 import type { HomeSaves } from './homeSaves.ts';
 import { startOrdered } from './startOrdered.ts';
 
@@ -29,10 +32,13 @@ export function createHostActivities(deps: HostDeps & { homeSaves: HomeSaves }) 
       throw refusal('NOT_ORDERED', 'This change of the computer is no longer wanted.');
     }
     heartbeat.cancelled.throwIfAborted();
-    await act(computer, heartbeat.cancelled).catch((error: unknown) => {
-      logger.warn({ err: error, computerId, generation }, 'The host could not carry out an order for a computer.');
-      throw failureOf(error);
-    });
+    await act(computer, heartbeat.cancelled).catch((error: unknown) => failed(error, work));
+  }
+
+  function failed(error: unknown, work: object): never {
+    if (error instanceof ApplicationFailure) throw error;
+    logger.warn({ err: error, ...work }, 'The host could not carry out an order for a computer.');
+    throw failureOf(error);
   }
 
   return {
@@ -77,6 +83,34 @@ export function createHostActivities(deps: HostDeps & { homeSaves: HomeSaves }) 
         ({ wish, status }) => wish === 'move' && (status === 'created' || status === 'stopped' || status === 'error'),
         ({ id }, cancelled) => homeSaves.release(id, cancelled),
       ),
+
+    /** Gives a stopped computer the home of a snapshot, after its own is saved and has a name. */
+    restoreComputer: (work: HostWork): Promise<void> =>
+      forOrdered(
+        work,
+        ({ wish, status }) => wish === 'restore' && status !== 'stopping',
+        async (computer, cancelled) => {
+          await homeSaves.release(computer.id, cancelled);
+          const saveId = await beginRestore(database, computer.id);
+          if (saveId === undefined) throw refusal('NOT_ORDERED', 'This restore is no longer wanted.');
+          const { limits } = await computers.orderOf(computer);
+          await replaceHome(deps, computer, saveId, { limits, signal: cancelled });
+        },
+      ),
+
+    /** Saves a home as it is now, and names that save. */
+    async takeSnapshot({ snapshotId }: { snapshotId: string }): Promise<void> {
+      using heartbeat = keepAlive();
+      const computerId = await snapshotOrder(database, snapshotId);
+      if (computerId === undefined) return;
+      const moved = () => refusal('COMPUTER_MOVED', 'This host does not have the computer any more.');
+      try {
+        if (!(await homeSaves.saveNow(computerId, heartbeat.cancelled))) throw moved();
+        if (!(await keepSnapshot(database, snapshotId, host.hostId))) throw moved();
+      } catch (error) {
+        failed(error, { computerId, snapshotId });
+      }
+    },
 
     /** Removes everything of a deleted computer. */
     destroyComputer: (work: HostWork): Promise<void> =>

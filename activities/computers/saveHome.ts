@@ -1,5 +1,6 @@
 import { type HomeSave, storedPieces } from '../../models/computers/saveRows.ts';
 import { addPiece, beginSave, completeSave, noteTaken } from '../../models/computers/saves.ts';
+import { newestNamed } from '../../models/computers/snapshots.ts';
 import { beginObject } from '../../models/drive/arrivingObject.ts';
 import type { HostDeps } from './deps.ts';
 
@@ -31,7 +32,7 @@ export async function saveHome(deps: SaveDeps, computerId: string, signal: Abort
     number += 1;
   }
   const isKept = await completeSave(database, save);
-  await saves.keepOnly(computerId, isKept ? [save.id] : earlier);
+  await saves.keepOnly(computerId, isKept ? [save.id, ...(await newestNamed(database, computerId))] : earlier);
   return true;
 }
 

@@ -7,6 +7,7 @@ import { portRoutes } from './ports/routes.ts';
 import { processRoutes } from './processes/routes.ts';
 import { computerRoutes, metricsRoutes } from './routes.ts';
 import { computerSecretRoutes } from './secretRoutes.ts';
+import { snapshotRoutes } from './snapshotRoutes.ts';
 import { openTerminal } from './terminal/openTerminal.ts';
 
 export const computers = {
@@ -15,6 +16,7 @@ export const computers = {
     computerRoutes,
     lifeRoutes,
     metricsRoutes,
+    snapshotRoutes,
     computerSecretRoutes,
     processRoutes,
     computerFileRoutes,

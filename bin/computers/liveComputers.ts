@@ -107,8 +107,9 @@ function wakes(): DomainError {
   return new DomainError('unavailable', 'COMPUTER_WAKES', detail, { retryAfterSeconds: 5 });
 }
 
-function moves(): DomainError {
-  const detail = 'The computer is being moved to another host. Try again in a moment.';
+function moves(wish: 'move' | 'restore'): DomainError {
+  const work = wish === 'move' ? 'moved to another host' : 'restored from a snapshot';
+  const detail = `The computer is being ${work}. Try again in a moment.`;
   return new DomainError('unavailable', 'COMPUTER_MOVES', detail, { retryAfterSeconds: 5 });
 }
 
@@ -124,7 +125,7 @@ async function clientOf(
   purpose: 'files' | 'work' = 'files',
 ): Promise<HostClient> {
   // Its home is saved for the last time here, so nothing may change there any more.
-  if (wish === 'move' && status !== 'running') throw moves();
+  if ((wish === 'move' || wish === 'restore') && status !== 'running') throw moves(wish);
   if (hostId === null) {
     const detail =
       homeSaveId === null

@@ -16,7 +16,7 @@ export const activeStatuses = [
 ] as const satisfies readonly ComputerStatus[];
 
 /** An order for a computer that is still to be carried out. */
-export type ComputerWish = 'wake' | 'stop' | 'pause' | 'fork' | 'delete' | 'move';
+export type ComputerWish = 'wake' | 'stop' | 'pause' | 'fork' | 'delete' | 'move' | 'restore';
 
 export type ComputerDriver = 'bubblewrap' | 'gvisor' | 'docker';
 
@@ -69,14 +69,16 @@ export interface Computer extends ComputerSettings {
   homeSavedAt: Date | null;
   /** Why its home cannot be saved now. */
   homeSaveFailed: string | null;
-  /** Whether it starts again after the move that it wishes. */
+  /** Whether it starts again after the move or the restore that it wishes. */
   wakesAfterMove: boolean;
+  /** With the wish `restore`: the snapshot whose home it gets. */
+  restoresId: string | null;
 }
 
 export const computerColumns = `id, space_id, default_of, name, driver, cpu_milli, memory_mib, disk_mib, idle_minutes,
   env_names, status, status_at, wish, error_code, error_detail, generation, host_id, forked_from, created_by,
   created_at, started_at, alive_at, active_at, used_at, processes, ran_ms, minutes_charged, deleted_at,
-  home_save_id, home_saved_at, home_save_failed, wakes_after_move`;
+  home_save_id, home_saved_at, home_save_failed, wakes_after_move, restores_id`;
 
 /** A computer from the row that `computerColumns` selects. */
 export function computerOf(row: object): Computer {

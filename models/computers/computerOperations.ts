@@ -6,7 +6,13 @@ import { detailOf } from './reasons.ts';
 /** Requests on a computer that take more than one step. */
 export type ComputerOperationKind = Extract<
   OperationKind,
-  'wakeComputer' | 'stopComputer' | 'pauseComputer' | 'recoverComputer' | 'forkComputer' | 'deleteComputer'
+  | 'wakeComputer'
+  | 'stopComputer'
+  | 'pauseComputer'
+  | 'recoverComputer'
+  | 'forkComputer'
+  | 'restoreComputer'
+  | 'deleteComputer'
 >;
 
 /** The user's running operation of this kind for the computer. Begins one if there is none. */
@@ -15,13 +21,16 @@ export async function beginComputerOperation(
   { id, spaceId }: Pick<Computer, 'id' | 'spaceId'>,
   kind: ComputerOperationKind,
   userId: string,
+  operationId?: string,
 ): Promise<Operation> {
   const { Operation } = operationModels(tx);
   const known = await Operation.findOne({
     where: { subjectId: id, kind, userId, status: 'running' },
     transaction: tx,
   });
-  return known ?? Operation.begin({ kind, spaceId, userId, subjectId: id }, tx);
+  return (
+    known ?? Operation.begin({ kind, spaceId, userId, subjectId: id, ...(operationId && { id: operationId }) }, tx)
+  );
 }
 
 /** Ends the running operations of these kinds for the computer. */

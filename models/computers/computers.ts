@@ -19,6 +19,7 @@ import {
 import { defaultComputerName } from './defaultComputer.ts';
 import { assertOffered } from './hosts.ts';
 import { placeholderVariables } from './placeholders.ts';
+import { homeOf } from './snapshots.ts';
 
 /** The fields of a computer that a caller sets. A missing field stays as it is, or gets the operator's default. */
 export interface ComputerFields {
@@ -29,6 +30,8 @@ export interface ComputerFields {
   diskMiB?: number;
   idleMinutes?: number;
   env?: Record<string, string>;
+  /** For a new computer: the snapshot whose home it begins with. */
+  fromSnapshotId?: string;
 }
 
 const settable = ['name', 'driver', 'cpuMilli', 'memoryMiB', 'diskMiB', 'idleMinutes'] as const;
@@ -85,8 +88,8 @@ export function createComputers(database: Database, envelope: Envelope, config: 
 
   return {
     /**
-     * Throws 404, 409 `TOO_MANY_COMPUTERS`, 422 `LIMIT_TOO_HIGH`, `BAD_ENV` or `DRIVER_NOT_OFFERED`. A known id returns
-     * the same computer.
+     * Throws 404, 409 `TOO_MANY_COMPUTERS` or `SNAPSHOT_NOT_MADE`, 422 `LIMIT_TOO_HIGH`, `BAD_ENV` or
+     * `DRIVER_NOT_OFFERED`. A known id returns the same computer.
      */
     async create(
       spaceId: string,
@@ -97,7 +100,8 @@ export function createComputers(database: Database, envelope: Envelope, config: 
       const row = await rowOf(spaceId, id, fields);
       await transaction(database, async (tx) => {
         if ((await roomFor(tx, spaceId, id, config)) === 'known') return;
-        await insertComputer(tx, { id, spaceId, createdBy: actor.userId, row });
+        const home = fields.fromSnapshotId === undefined ? {} : await homeOf(tx, spaceId, fields.fromSnapshotId);
+        await insertComputer(tx, { id, spaceId, createdBy: actor.userId, row: { ...row, ...home } });
         await appendAudit(tx, spaceId, actor, 'computer.made', id);
       });
       return getComputer(database, spaceId, id);
@@ -171,20 +175,25 @@ export async function lockAnyComputer(tx: Transaction, id: string): Promise<Comp
   return row && computerOf(row);
 }
 
-/** Locks the space, so that its limits hold. Returns `known` if a computer has this id. Throws 404, 409. */
+/**
+ * Locks the space, so that its limits hold for this many new computers. Returns `known` if a computer has this id.
+ * Throws 404, 409.
+ */
 export async function roomFor(
   tx: Transaction,
   spaceId: string,
   id: string,
   { computers }: Pick<Config, 'computers'>,
+  count = 1,
 ): Promise<'known' | 'room'> {
   await lockLivingSpace(tx, spaceId);
   const there = await select<{ id: string }>(tx, 'SELECT id FROM computers WHERE space_id = ? AND deleted_at IS NULL', [
     spaceId,
   ]);
   if (there.some((computer) => computer.id === id)) return 'known';
-  if (there.length < computers.perSpace) return 'room';
-  const detail = `A space has at most ${computers.perSpace} computers. Delete one first.`;
+  if (there.length + count <= computers.perSpace) return 'room';
+  const most = `A space has at most ${computers.perSpace} computers.`;
+  const detail = count === 1 ? `${most} Delete one first.` : `${most} This one has ${there.length} already.`;
   throw new DomainError('conflict', 'TOO_MANY_COMPUTERS', detail);
 }
 

@@ -9,6 +9,7 @@ import { lockAnyComputer } from './computers.ts';
 import { leaveHost } from './leaving.ts';
 import { detailOf, reasonCode } from './reasons.ts';
 import { addRemains } from './remains.ts';
+import { restored, restoreFailed } from './restoring.ts';
 import { loosen } from './saves.ts';
 import { change, isActive } from './starting.ts';
 import type { HostStep } from './steps.ts';
@@ -103,6 +104,9 @@ const done: Record<HostStep, End> = {
   async release(deps, tx, computer) {
     if (computer.wish === 'move' && !isActive(computer)) await leaveHost(deps, tx, computer);
   },
+  async restore(_deps, tx, computer) {
+    if (computer.wish === 'restore' && !isActive(computer)) await restored(tx, computer);
+  },
 };
 
 const failed: Record<HostStep, (deps: Deps, tx: Transaction, computer: Computer, code: string) => Promise<void>> = {
@@ -134,6 +138,10 @@ const failed: Record<HostStep, (deps: Deps, tx: Transaction, computer: Computer,
     // The save goes on, and the next step waits for it again.
     if (code === 'TIMED_OUT' && computer.homeSaveFailed === null) return;
     await change(tx, computer, { wish: computer.wakesAfterMove ? 'wake' : null, wakesAfterMove: false });
+  },
+  async restore(deps, tx, computer, code) {
+    // After an interruption for another order, the step is taken again.
+    if (computer.wish === 'restore' && code !== 'COMPUTER_STOPPED') await restoreFailed(deps, tx, computer, code);
   },
 };
 
@@ -173,7 +181,7 @@ export async function setError(
   await endComputerOperations(
     tx,
     computer.id,
-    ['wakeComputer', 'recoverComputer', 'stopComputer', 'pauseComputer'],
+    ['wakeComputer', 'recoverComputer', 'stopComputer', 'pauseComputer', 'restoreComputer'],
     failedWith(code),
   );
 }

@@ -5,7 +5,9 @@ import { type Operation, operationModels } from '../operations/operation.ts';
 import { type Computer, getComputer } from './computer.ts';
 import { beginComputerOperation } from './computerOperations.ts';
 import { type Computers, insertComputer, lockComputer, roomFor } from './computers.ts';
+import { settingsOf } from './copies.ts';
 import { refusalOfHost } from './hosts.ts';
+import { requireQuietHome } from './starting.ts';
 import type { Asked } from './wishes.ts';
 
 /**
@@ -23,6 +25,7 @@ export async function askToFork(
     const known = (await roomFor(tx, spaceId, id, config)) === 'known';
     if (known) return underWay(tx, id);
     const from = await lockComputer(tx, spaceId, computerId);
+    requireQuietHome(from);
     const refusal = from.hostId === null ? undefined : await refusalOfHost(database, from.hostId, config);
     if (refusal !== undefined) throw refusal;
     await insertComputer(tx, {
@@ -48,13 +51,7 @@ async function underWay(tx: Parameters<typeof appendAudit>[0], id: string): Prom
 function copyOf(from: Computer, name: string | undefined): Record<string, unknown> {
   return {
     name: name ?? from.name,
-    driver: from.driver,
-    cpuMilli: from.cpuMilli,
-    memoryMiB: from.memoryMiB,
-    diskMiB: from.diskMiB,
-    idleMinutes: from.idleMinutes,
-    envNames: from.envNames,
-    forkedFrom: from.id,
+    ...settingsOf(from),
     hostId: from.hostId,
     wish: from.hostId === null ? null : 'fork',
     // Between two hosts, its home is the save.

@@ -84,7 +84,11 @@ async function tellOf(deps: Deps, computerId: string, hostId: string): Promise<v
     if (computer.wish === 'delete') await removeComputer(tx, computer, { isHomeGone: true });
     else if (computer.wish === 'fork') await abandonFork(tx, computer, 'HOST_REMOVED');
     // Its workflow brings it to another host.
-    else if (computer.homeSaveId !== null && (isActive(computer) || computer.wish !== null)) return;
+    else if (
+      computer.wish === 'restore' ||
+      (computer.homeSaveId !== null && (isActive(computer) || computer.wish !== null))
+    )
+      return;
     else if (computer.homeSaveId !== null) {
       await leaveHost(deps, tx, computer);
       await change(tx, computer, { errorCode: null, errorDetail: null });

@@ -73,7 +73,7 @@ export async function unfinished(
 }
 
 /**
- * Records what the host has taken, and chooses the parent: the newest complete save of which the host has the snapshot,
+ * Records what the host has taken, and chooses the parent: the head or the newest complete save that the host has,
  * unless its chain is too long. Undefined if the save was given up meanwhile.
  */
 export async function noteTaken(
@@ -83,7 +83,10 @@ export async function noteTaken(
   kept: readonly string[],
 ): Promise<HomeSave | undefined> {
   return transaction(database, async (tx) => {
-    const parent = taken.format === 'btrfs' ? await newestComplete(tx, kept) : undefined;
+    // After a restore, the home is like the head, and not like the newest save.
+    const head = kept.filter((id) => id === save.replacesId);
+    const others = kept.toSorted().toReversed();
+    const parent = taken.format === 'btrfs' ? await firstComplete(tx, [...head, ...others]) : undefined;
     const follows = parent !== undefined && !isLongChain(await chainOf(tx, parent));
     const chained = follows ? { parentId: parent.id, baseId: parent.baseId } : {};
     const { takenAt, homeBytes, uid, format } = taken;
@@ -93,8 +96,8 @@ export async function noteTaken(
   });
 }
 
-async function newestComplete(tx: Transaction, ids: readonly string[]): Promise<HomeSave | undefined> {
-  for (const id of ids.toSorted().toReversed()) {
+async function firstComplete(tx: Transaction, ids: readonly string[]): Promise<HomeSave | undefined> {
+  for (const id of ids) {
     const save = await lockSave(tx, id);
     if (save?.format === 'btrfs' && save.pieces !== null) return save;
   }

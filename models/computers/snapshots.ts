@@ -1,6 +1,12 @@
 import type { Transaction } from 'sequelize';
+import { DomainError, notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
-import { insert } from '../database/sql.ts';
+import type { Config } from '../../config/index.ts';
+import type { Database } from '../database/database.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
+import { insert, type Runner, select } from '../database/sql.ts';
+import { type Operation, type OperationEnd, operationModels } from '../operations/operation.ts';
+import { lockSave } from './saveRows.ts';
 
 /** A row of `computer_snapshots`: the name of a save, which is kept as long as it has one. */
 export interface Snapshot {
@@ -8,16 +14,122 @@ export interface Snapshot {
   spaceId: string;
   computerId: string;
   name: string;
-  saveId: string;
+  /** Null until it is made. */
+  saveId: string | null;
+  /** Why it could not be made. */
+  failedCode: string | null;
   /** Null if Atrium made it. */
   createdBy: string | null;
   createdAt: Date;
+  /** These two come from the save. */
+  takenAt: Date | null;
+  homeBytes: number | null;
 }
 
-/** Names a save. The save is locked. */
+const query = `SELECT n.id, n.space_id, n.computer_id, n.name, n.save_id, n.failed_code, n.created_by, n.created_at,
+    s.taken_at, s.home_bytes
+   FROM computer_snapshots n LEFT JOIN home_saves s ON s.id = n.save_id`;
+
+/** A snapshot that is made. */
+export type KeptSnapshot = Snapshot & { saveId: string };
+
+/** Names a save, or orders one to be made. A save that is named is locked. */
 export async function addSnapshot(
   tx: Transaction,
-  { id = newId('computerSnapshot'), ...named }: Omit<Snapshot, 'id' | 'createdAt'> & { id?: string },
+  {
+    id = newId('computerSnapshot'),
+    saveId = null,
+    ...named
+  }: Pick<Snapshot, 'spaceId' | 'computerId' | 'name' | 'createdBy'> & { id?: string; saveId?: string | null },
 ): Promise<void> {
-  await insert(tx, 'computer_snapshots', { id, ...named, createdAt: new Date() });
+  await insert(tx, 'computer_snapshots', { id, saveId, ...named, createdAt: new Date() });
+}
+
+/** The snapshots of a computer or of a space, newest first. */
+export function listSnapshots(
+  database: Database,
+  { spaceId, computerId }: { spaceId: string; computerId?: string },
+  page: PageRequest,
+): Promise<Page<Snapshot>> {
+  const [also, values] = computerId === undefined ? ['', []] : [' AND n.computer_id = ?', [computerId]];
+  const sql = `${query} WHERE n.space_id = ?${also}`;
+  return readPage(database, page, { sql, values: [spaceId, ...values], by: 'n.id', order: 'desc' });
+}
+
+/** The saves to which a computer is most likely restored. Its host keeps them, so that a restore needs no store. */
+export async function newestNamed({ pool }: Pick<Database, 'pool'>, computerId: string): Promise<string[]> {
+  const sql = `SELECT n.save_id FROM computer_snapshots n JOIN home_saves s ON s.id = n.save_id AND s.format = 'btrfs'
+    WHERE n.computer_id = ? ORDER BY n.id DESC LIMIT 2`;
+  const rows = await select<{ saveId: string }>(pool, sql, [computerId]);
+  return rows.map(({ saveId }) => saveId);
+}
+
+/** Throws 404. */
+export async function getSnapshot(
+  { pool }: Pick<Database, 'pool'>,
+  { spaceId, snapshotId }: { spaceId: string; snapshotId: string },
+): Promise<Snapshot> {
+  const snapshot = await findSnapshot(pool, snapshotId);
+  if (snapshot?.spaceId !== spaceId) throw notFound('snapshot');
+  return snapshot;
+}
+
+export async function findSnapshot(on: Runner, id: string): Promise<Snapshot | undefined> {
+  const [row] = await select<Snapshot>(on, `${query} WHERE n.id = ?`, [id]);
+  return row;
+}
+
+/** Locks a snapshot, so that it is not deleted meanwhile. */
+export async function lockSnapshot(tx: Transaction, id: string): Promise<Snapshot | undefined> {
+  await select(tx, 'SELECT id FROM computer_snapshots WHERE id = ? FOR UPDATE', [id]);
+  return findSnapshot(tx, id);
+}
+
+/** A snapshot whose home a computer gets, locked. Throws 404, 409 `SNAPSHOT_NOT_MADE`. */
+export async function lockKept(tx: Transaction, spaceId: string, snapshotId: string): Promise<KeptSnapshot> {
+  const snapshot = await lockSnapshot(tx, snapshotId);
+  if (snapshot?.spaceId !== spaceId) throw notFound('snapshot');
+  const { saveId, failedCode } = snapshot;
+  if (saveId !== null) return { ...snapshot, saveId };
+  const detail = failedCode === null ? 'The snapshot is still being made. Try again soon.' : 'The snapshot failed.';
+  throw new DomainError('conflict', 'SNAPSHOT_NOT_MADE', detail);
+}
+
+/** The columns of a new computer that begins with the home of a snapshot. Throws as `lockKept`. */
+export async function homeOf(tx: Transaction, spaceId: string, snapshotId: string) {
+  const { saveId, takenAt } = await lockKept(tx, spaceId, snapshotId);
+  await lockSave(tx, saveId);
+  return { homeSaveId: saveId, homeSavedAt: takenAt };
+}
+
+/** Whether a snapshot of the computer is still being made. */
+export async function isBeingMade(tx: Transaction, computerId: string): Promise<boolean> {
+  const sql = `SELECT id FROM computer_snapshots
+    WHERE computer_id = ? AND save_id IS NULL AND failed_code IS NULL LIMIT 1`;
+  return (await select(tx, sql, [computerId])).length > 0;
+}
+
+/** Throws 409 `TOO_MANY_SNAPSHOTS` unless the space may have one more. The space is locked. */
+export async function requireRoomForSnapshot(
+  tx: Transaction,
+  spaceId: string,
+  { computers }: Pick<Config, 'computers'>,
+): Promise<void> {
+  const sql = 'SELECT COUNT(*) AS count FROM computer_snapshots WHERE space_id = ?';
+  const [row] = await select<{ count: number }>(tx, sql, [spaceId]);
+  if ((row?.count ?? 0) < computers.snapshotsPerSpace) return;
+  const detail = `A space has at most ${computers.snapshotsPerSpace} snapshots. Delete one first.`;
+  throw new DomainError('conflict', 'TOO_MANY_SNAPSHOTS', detail);
+}
+
+/** The operation that makes a snapshot, even if it has ended. */
+export async function snapshotOperation(tx: Transaction, id: string): Promise<Operation | undefined> {
+  const { Operation } = operationModels(tx);
+  const where = { subjectId: id, kind: 'snapshotComputer' };
+  return (await Operation.findOne({ where, transaction: tx })) ?? undefined;
+}
+
+export async function endSnapshotOperation(tx: Transaction, id: string, end: OperationEnd): Promise<void> {
+  const operation = await snapshotOperation(tx, id);
+  if (operation !== undefined) await operationModels(tx).Operation.end(operation.id, end, tx);
 }

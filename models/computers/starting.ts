@@ -9,6 +9,14 @@ export function isActive({ status }: Pick<Computer, 'status'>): boolean {
   return (activeStatuses as readonly string[]).includes(status);
 }
 
+/** Throws 409 `COMPUTER_BUSY` while its home is being made or replaced. */
+export function requireQuietHome({ wish }: Pick<Computer, 'wish'>): void {
+  if (wish !== 'fork' && wish !== 'restore') return;
+  const work = wish === 'fork' ? 'copied' : 'restored';
+  const detail = `The home of the computer is being ${work}. Try again in a moment.`;
+  throw new DomainError('conflict', 'COMPUTER_BUSY', detail, { retryAfterSeconds: 1 });
+}
+
 /** Throws 409 `TOO_MANY_RUNNING` unless one more computer may run. Its space is locked. */
 export async function requireRoomToRun(
   tx: Transaction,

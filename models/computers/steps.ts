@@ -11,11 +11,13 @@ import { abandonFork, removeComputer, setError, stopped } from './ends.ts';
 import { findHost, isGivenUp } from './hosts.ts';
 import { failOver, prepareMove } from './leaving.ts';
 import { detailOf, reasonCode } from './reasons.ts';
+import { prepareRestore } from './restoring.ts';
 import { findSave } from './saveRows.ts';
+import { findSnapshot } from './snapshots.ts';
 import { beginStart, change, isActive } from './starting.ts';
 
 /** A step that a host takes. */
-export type HostStep = 'start' | 'stop' | 'pause' | 'fork' | 'destroy' | 'release';
+export type HostStep = 'start' | 'stop' | 'pause' | 'fork' | 'destroy' | 'release' | 'restore';
 
 /** What a computer’s workflow does next. */
 export type ComputerStep =
@@ -53,6 +55,11 @@ async function decide(deps: Deps, tx: Transaction, computer: Computer): Promise<
     if (hostId !== null && !isHostLost) return stepOf('destroy', computer, config);
     await removeComputer(tx, computer, { isHomeGone: hostId === null });
     return { do: 'rest' };
+  }
+  if (wish === 'restore') {
+    const next = await prepareRestore(deps, tx, computer, { isHostLost });
+    if (next === 'restored') return decide(deps, tx, computer);
+    return next === 'stop' ? stepOf('stop', computer, config) : restoreStep(tx, computer, config);
   }
   if (hostId === null && status === 'stopping') {
     await stopped(tx, computer);
@@ -125,6 +132,19 @@ async function startStep(
   const head = homeSaveId === null ? undefined : await findSave(tx, homeSaveId);
   const filled = head === undefined || head.hostId === hostId ? 0 : Number(head.homeBytes);
   return stepOf('start', computer, config, filled / leastFilledPerMs);
+}
+
+/** A restore saves the present home before it fills the other one. */
+async function restoreStep(
+  tx: Transaction,
+  computer: Computer,
+  config: Pick<Config, 'computers'>,
+): Promise<ComputerStep> {
+  const { homeSaveId, restoresId } = computer;
+  const head = homeSaveId === null ? undefined : await findSave(tx, homeSaveId);
+  const snapshot = restoresId === null ? undefined : await findSnapshot(tx, restoresId);
+  const bytes = Number(head?.homeBytes ?? 0) + Number(snapshot?.homeBytes ?? 0);
+  return stepOf('restore', computer, config, bytes / leastFilledPerMs);
 }
 
 async function moveStep(deps: Deps, tx: Transaction, computer: Computer): Promise<ComputerStep> {

@@ -18,7 +18,7 @@ import { lockComputer } from './computers.ts';
 import { addDefaultComputer } from './defaultComputer.ts';
 import { refusalOfHost } from './hosts.ts';
 import { leaveHost, leaveLostHost } from './leaving.ts';
-import { beginStart, change, isActive, requireRoomToRun } from './starting.ts';
+import { beginStart, change, isActive, requireQuietHome, requireRoomToRun } from './starting.ts';
 import { markUsed } from './use.ts';
 
 /** A computer, and the operation that does what was asked. Undefined if there is nothing to do. */
@@ -27,7 +27,7 @@ export interface Asked {
   operation: Operation | undefined;
 }
 
-interface Request {
+export interface ComputerRequest {
   spaceId: string;
   computerId: string;
   actor: Actor & { userId: string };
@@ -39,7 +39,7 @@ type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> 
  * Asks for a computer to run. Concurrent requests start it once. Throws 402, 404, 409 `TOO_MANY_RUNNING`, 503 `NO_HOST`
  * or `HOST_LOST`.
  */
-export async function askToWake(deps: Deps, request: Request): Promise<Asked> {
+export async function askToWake(deps: Deps, request: ComputerRequest): Promise<Asked> {
   const { database, config } = deps;
   const seen = await getComputer(database, request.spaceId, request.computerId);
   if (await runs(database, seen)) return { computer: seen, operation: undefined };
@@ -71,7 +71,10 @@ export async function askToWake(deps: Deps, request: Request): Promise<Asked> {
 }
 
 /** Finds a wake that is under way without a lock, so that concurrent callers do not wait for each other. */
-async function findOperation(database: Database, { computerId, actor }: Request): Promise<Operation | undefined> {
+async function findOperation(
+  database: Database,
+  { computerId, actor }: ComputerRequest,
+): Promise<Operation | undefined> {
   const where = { subjectId: computerId, kind: 'wakeComputer', userId: actor.userId, status: 'running' };
   return (await operationModels(database).Operation.findOne({ where })) ?? undefined;
 }
@@ -83,7 +86,7 @@ async function runs(database: Database, computer: Computer): Promise<boolean> {
 }
 
 /** Asks for a computer to stop. Throws 404. */
-export function askToStop(deps: Deps, request: Request): Promise<Asked> {
+export function askToStop(deps: Deps, request: ComputerRequest): Promise<Asked> {
   return ask(deps, request, 'stopComputer', 'computer.stopped', async (tx, computer) => {
     const { status, wish } = computer;
     if (wish === null && (status === 'created' || status === 'stopped')) return 'done';
@@ -99,7 +102,7 @@ export function askToStop(deps: Deps, request: Request): Promise<Asked> {
 }
 
 /** Asks for a computer to be paused. Throws 404, 409 `COMPUTER_NOT_RUNNING`. */
-export function askToPause(deps: Deps, request: Request): Promise<Asked> {
+export function askToPause(deps: Deps, request: ComputerRequest): Promise<Asked> {
   return ask(deps, request, 'pauseComputer', 'computer.paused', async (tx, computer) => {
     if (computer.status === 'paused' && computer.wish === null) return 'done';
     if (computer.status !== 'running') {
@@ -111,19 +114,20 @@ export function askToPause(deps: Deps, request: Request): Promise<Asked> {
   });
 }
 
-/** Whether it is between two hosts, so that it starts again only after the move. */
+/** Whether it is between two hosts or two homes, so that it starts again only after that. */
 function isMoving({ status, wish }: Computer): boolean {
-  return wish === 'move' && (status === 'stopping' || !isActive({ status }));
+  return (wish === 'move' || wish === 'restore') && (status === 'stopping' || !isActive({ status }));
 }
 
 /**
  * Asks for a computer to be started again, from any state. If its host is lost, it begins on another host with its saved
  * home. If its home was never saved, it begins with an empty one, but only with `discardHome`. Throws 402, 404, 409, 503.
  */
-export async function askToRecover(deps: Deps, request: Request & { discardHome: boolean }): Promise<Asked> {
+export async function askToRecover(deps: Deps, request: ComputerRequest & { discardHome: boolean }): Promise<Asked> {
   const { database, config } = deps;
   await requireCredits(database, config.billing, request.spaceId);
   return ask(deps, request, 'recoverComputer', 'computer.recovered', async (tx, computer) => {
+    if (computer.wish === 'restore') requireQuietHome(computer);
     await requireRoomToRun(tx, computer, config);
     const { hostId } = computer;
     const refusal = hostId === null ? undefined : await refusalOfHost(database, hostId, config);
@@ -143,13 +147,13 @@ export async function askToRecover(deps: Deps, request: Request & { discardHome:
 }
 
 /** Deletes a computer for its users at once. Its home is removed after that. Throws 404. */
-export function askToDelete(deps: Deps, request: Request): Promise<Asked> {
+export function askToDelete(deps: Deps, request: ComputerRequest): Promise<Asked> {
   return ask(deps, request, 'deleteComputer', 'computer.deleted', async (tx, computer) => {
     const { defaultOf, spaceId, id } = computer;
     await endComputerOperations(
       tx,
       id,
-      [...beforeStop, 'stopComputer', 'forkComputer'],
+      [...beforeStop, 'stopComputer', 'forkComputer', 'restoreComputer'],
       failedWith('COMPUTER_DELETED'),
     );
     await change(tx, computer, { wish: 'delete', deletedAt: new Date(), defaultOf: null });
@@ -162,12 +166,12 @@ export function askToDelete(deps: Deps, request: Request): Promise<Asked> {
 const beforeStop = ['wakeComputer', 'recoverComputer', 'pauseComputer'] as const;
 
 /**
- * Writes a wish, and begins the operation that waits for it. Throws 409 `COMPUTER_BUSY` while the computer is being
- * copied.
+ * Writes a wish, and begins the operation that waits for it. A known `operationId` returns that operation. Throws 409
+ * `COMPUTER_BUSY` while the computer is being copied.
  */
-async function ask(
+export async function ask(
   { database }: Deps,
-  { spaceId, computerId, actor }: Request,
+  { spaceId, computerId, actor, operationId }: ComputerRequest & { operationId?: string | undefined },
   kind: ComputerOperationKind,
   action: AuditAction,
   decide: (tx: Transaction, computer: Computer) => Promise<'done' | 'waits'>,
@@ -175,13 +179,12 @@ async function ask(
   return transaction(database, async (tx) => {
     await lockLivingSpace(tx, spaceId);
     const computer = await lockComputer(tx, spaceId, computerId);
-    if (computer.wish === 'fork' && kind !== 'deleteComputer') {
-      const detail = 'The home of the computer is being copied. Try again in a moment.';
-      throw new DomainError('conflict', 'COMPUTER_BUSY', detail, { retryAfterSeconds: 1 });
-    }
+    const known = operationId === undefined ? null : await operationModels(tx).Operation.findByPk(operationId);
+    if (known !== null) return { computer, operation: known };
+    if (computer.wish === 'fork' && kind !== 'deleteComputer') requireQuietHome(computer);
     const before = `${computer.wish} ${computer.status}`;
     if ((await decide(tx, computer)) === 'done') return { computer, operation: undefined };
     if (before !== `${computer.wish} ${computer.status}`) await appendAudit(tx, spaceId, actor, action, computerId);
-    return { computer, operation: await beginComputerOperation(tx, computer, kind, actor.userId) };
+    return { computer, operation: await beginComputerOperation(tx, computer, kind, actor.userId, operationId) };
   });
 }

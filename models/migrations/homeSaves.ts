@@ -36,13 +36,14 @@ const tables = [
     PRIMARY KEY (save_id, number),
     KEY home_save_pieces_space (space_id)
   )`,
-  // Names of saves. A save with a name is kept.
+  // Names of saves, and orders to make them. A save with a name is kept.
   `CREATE TABLE IF NOT EXISTS computer_snapshots (
     id VARCHAR(40) NOT NULL PRIMARY KEY,
     space_id VARCHAR(40) NOT NULL,
     computer_id VARCHAR(40) NOT NULL,
     name VARCHAR(200) NOT NULL,
-    save_id VARCHAR(40) NOT NULL,
+    save_id VARCHAR(40) NULL, -- NULL until it is made
+    failed_code VARCHAR(80) NULL, -- why it could not be made
     created_by VARCHAR(40) NULL, -- NULL if Atrium made it
     created_at DATETIME(3) NOT NULL,
     KEY computer_snapshots_space (space_id, id),
@@ -58,8 +59,10 @@ const changesOf = {
       ADD COLUMN home_saved_at DATETIME(3) NULL,
       ADD COLUMN home_save_failed VARCHAR(80) NULL, -- why its home cannot be saved now
       ADD COLUMN wakes_after_move BOOLEAN NOT NULL DEFAULT 0,
-      MODIFY COLUMN wish ENUM('wake','stop','pause','fork','delete','move') NULL,
-      ADD KEY computers_head (home_save_id)`,
+      ADD COLUMN restores_id VARCHAR(40) NULL, -- with the wish to be restored: the snapshot whose home it gets
+      MODIFY COLUMN wish ENUM('wake','stop','pause','fork','delete','move','restore') NULL,
+      ADD KEY computers_head (home_save_id),
+      ADD KEY computers_restores (restores_id)`,
   },
   computer_hosts: {
     first: 'is_cordoned',

@@ -21,6 +21,8 @@ export type OperationKind =
   | 'pauseComputer'
   | 'recoverComputer'
   | 'forkComputer'
+  | 'snapshotComputer'
+  | 'restoreComputer'
   | 'deleteComputer'
   | 'cloneRepository'
   | 'retryClone'

@@ -1,5 +1,7 @@
 import type { DomainErrorKind } from '../../base/errors.ts';
-import type { ObjectOperation, OperationDefinition } from './operation.ts';
+import { snapshotComputer } from '../../workflows/computers/snapshotComputer.ts';
+import { hostTaskQueue } from '../taskQueues.ts';
+import { type ObjectOperation, type OperationDefinition, start } from './operation.ts';
 
 export const computerFailures: Readonly<Record<string, DomainErrorKind>> = {
   HOST_LOST: 'unavailable',
@@ -8,10 +10,18 @@ export const computerFailures: Readonly<Record<string, DomainErrorKind>> = {
   TIMED_OUT: 'unavailable',
   START_FAILED: 'upstream',
   DISK_FULL: 'unavailable',
+  COMPUTER_UNUSED: 'conflict',
+  SNAPSHOT_DELETED: 'conflict',
+  QUOTA_EXCEEDED: 'tooLarge',
+  STORAGE_UNAVAILABLE: 'unavailable',
+  SAVE_TOO_LARGE: 'unprocessable',
+  SAVE_UNREADABLE: 'unavailable',
+  SAVE_BROKEN: 'unprocessable',
   COMPUTER_ENDED: 'conflict',
   COMPUTER_NOT_RUNNING: 'conflict',
   COMPUTER_STOPPED: 'conflict',
   COMPUTER_WOKEN: 'conflict',
+  COMPUTER_RESTORED: 'conflict',
   COMPUTER_DELETED: 'conflict',
   HOST_FAILED: 'upstream',
   TOO_MANY_RUNNING: 'conflict',
@@ -29,12 +39,25 @@ const gentle: ObjectOperation = {
 /** Does not wait for a start that is in progress. */
 const urgent: ObjectOperation = { ...gentle, isUrgent: true };
 
-/** Done by the workflow of the computer. */
+/** Done by the workflow of the computer, except for snapshots: these do not wait for its other work. */
 export const computerOperations = {
+  snapshotComputer: {
+    scope: 'computers:write',
+    start: ({ subjectId }, { computers, installation, temporal: { heartbeatTimeoutMs } }) =>
+      start(snapshotComputer, {
+        snapshotId: subjectId,
+        queuePrefix: hostTaskQueue(installation, ''),
+        hostLostMs: computers.hostLostMs,
+        heartbeatTimeoutMs,
+      }),
+    failures: computerFailures,
+    notCancellable: 'This operation cannot be cancelled. Delete the snapshot instead.',
+  },
   wakeComputer: gentle,
   pauseComputer: gentle,
   forkComputer: gentle,
   stopComputer: urgent,
   recoverComputer: urgent,
+  restoreComputer: urgent,
   deleteComputer: urgent,
 } satisfies Record<string, OperationDefinition>;

@@ -15,6 +15,8 @@ export interface TestHost {
   id: string;
   dir: string;
   worker: ProductProcess;
+  /** Kills the worker, and starts another one on the folder. Computers go on meanwhile. */
+  restart(): Promise<void>;
   /** As when the machine burns down: the worker, its computers and its disk are gone. */
   destroy(): Promise<void>;
 }
@@ -51,15 +53,20 @@ export async function buildHosts(overrides: Environment = {}): Promise<TestHosts
       const dir = mkdtempSync(join(tmpdir(), 'atrium-host-'));
       // The users of the computers need to pass through this folder.
       chmodSync(dir, 0o755);
-      const worker = await startProduct(environment, 'worker', { ...more, ATRIUM_COMPUTERS_DIR: dir });
+      const start = () => startProduct(environment, 'worker', { ...more, ATRIUM_COMPUTERS_DIR: dir });
+      const worker = await start();
       const { hostId: id } = JSON.parse(readFileSync(hostLayout(dir).identity, 'utf8')) as { hostId: string };
       const host: TestHost = {
         id,
         dir,
         worker,
+        async restart() {
+          await host.worker.kill('SIGKILL');
+          host.worker = await start();
+        },
         async destroy() {
           hosts = hosts.filter((other) => other !== host);
-          await worker.kill('SIGKILL');
+          await host.worker.kill('SIGKILL');
           await endComputers(dir);
         },
       };

@@ -75,7 +75,7 @@ export async function anyBodyFor(operation: Operation, world: World): Promise<un
   if (form !== undefined) return new URLSearchParams({ ...(form.example as Record<string, string> | undefined) });
   if (content['multipart/form-data'] === undefined) {
     const json = bodyFor(operation, world);
-    for (const name of ['itemId', 'computerId']) {
+    for (const name of ['itemId', 'computerId', 'snapshotId']) {
       if (json !== undefined && name in json) json[name] = await bodyObjects[name]?.(world);
     }
     return json;
@@ -94,6 +94,8 @@ const bodyObjects: Record<string, (world: World) => Promise<string>> = {
   containerId: async (world) => `thread:${await builderOf('threadId', 'Threads')(world)}`,
   credentialId: async (world) => builderOf('credentialId', 'Git')(world),
   computerId: async (world) => builderOf('computerId', 'Computers')(world),
+  snapshotId: async (world) => builderOf('snapshotId', 'Computers')(world),
+  fromSnapshotId: async (world) => builderOf('snapshotId', 'Computers')(world),
   spaceId: async (world) => world.spaceId,
   threadId: async (world) => builderOf('threadId', 'Threads')(world),
 };

@@ -16,6 +16,7 @@ import { insertDraft } from './draft.ts';
 import { buildSpace, buildUser } from './identity.ts';
 import { insertRecording } from './recording.ts';
 import { insertRows } from './rows.ts';
+import { saveRow } from './save.ts';
 import { insertDelivery, insertEndpoint } from './webhookRows.ts';
 
 /** Kinds of signed-in callers: three roles in a space, and a member of another space. */
@@ -233,6 +234,14 @@ export const objects: Record<string, Builder> = {
     const path = `/api/spaces/${world.spaceId}/computers`;
     const { data } = await world.send<{ data: { id: string }[] }>('owner', 'GET', path);
     return (await world.send<{ id: string }>('owner', 'POST', `${path}/${data.at(-1)?.id}/ports`, { port: 80 })).id;
+  },
+  // Of the newest computer. It was never used, and cannot be asked for a snapshot.
+  snapshotId: async (world) => {
+    const { spaceId, computerId, createdBy } = await ownerOf(world);
+    const [id, save] = [newId('computerSnapshot'), saveRow({ spaceId, computerId })];
+    const named = { id, spaceId, computerId, saveId: save.id, name: 'Kept', createdBy, createdAt: new Date() };
+    await insertRows(world.database, { home_saves: save, computer_snapshots: named });
+    return id;
   },
   profileId: async (world) => insertProfile(world.database, await ownerOf(world)),
   'Browsers.sessionId': async (world) => insertBrowser(world.database, await ownerOf(world)),

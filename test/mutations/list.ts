@@ -37,6 +37,20 @@ export const mutations: readonly Mutation[] = [
     caughtBy: 'test/models/computers/saves.test.ts',
   },
   {
+    name: 'A restore does not keep the home that it replaces',
+    file: 'models/computers/restoring.ts',
+    piece: 'return (await keepHead(tx, computer))?.saveId',
+    replacement: "return (await findSnapshot(tx, computer.restoresId ?? ''))?.saveId",
+    caughtBy: 'test/models/computers/restoring.test.ts',
+  },
+  {
+    name: 'A snapshot takes an earlier save as the home of now',
+    file: 'activities/computers/homeSaves.ts',
+    piece: 'left > 0 && (await this.#isUnsaved(computerId, signal))',
+    replacement: 'left > 1',
+    caughtBy: 'test/api/computers/snapshots.test.ts',
+  },
+  {
     name: 'A host that is cut off lets its computers run',
     file: 'activities/computers/cutOff.ts',
     piece: 'await host.pause(computerId);',

@@ -38,7 +38,7 @@ const summaries = [
   /^Browser session$/,
   /^Recording of a desktop$/,
   /^Backup of a database$/,
-  /^generation \d+, hst_[0-9A-HJKMNP-TV-Z]{26}$/,
+  /^(generation \d+, )?hst_([0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{20})$/,
   /^clear up$/,
   /^Automation: start (what is due|a run)$/,
   /^App: start what is due$/,
@@ -71,6 +71,7 @@ const shapes: Record<string, readonly RegExp[]> = {
   finishReason: [name],
   runQueue: [/^test-[0-9a-f]{12}-runs$/],
   component: [name],
+  hostId: [/^hst_[0-9a-f]{20}$/], // of a real host
   gitQueue: [/^test-[0-9a-f]{12}-git$/],
   webhookQueue: [/^test-[0-9a-f]{12}-webhooks$/],
   backupQueue: [/^test-[0-9a-f]{12}-backups$/],

@@ -43,6 +43,7 @@ export async function computer(input: ComputerInput): Promise<void> {
       fork: (step) => onHost(step).forkComputer(which(step)),
       destroy: (step) => onHost(step).destroyComputer(which(step)),
       release: (step) => onHost(step).releaseComputer(which(step)),
+      restore: (step) => onHost(step).restoreComputer(which(step)),
     },
     async ended(step, code) {
       await endComputerStep({ ...which(step), step: step.do, ...(code !== undefined && { code }) });

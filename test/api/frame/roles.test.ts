@@ -45,6 +45,7 @@ const onlyOnceAllowed: Record<string, string> = {
   cancelOperation: '409 NOT_CANCELLABLE',
   completeUpload: '409 UPLOAD_INCOMPLETE',
   pauseComputer: '409 COMPUTER_NOT_RUNNING',
+  createComputerSnapshot: '409 COMPUTER_UNUSED',
   // There is no host here.
   wakeComputer: '503 NO_HOST',
   recoverComputer: '503 NO_HOST',

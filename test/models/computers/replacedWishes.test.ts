@@ -2,9 +2,12 @@ import { DomainError } from '../../../base/errors.ts';
 import { newId } from '../../../base/ids.ts';
 import { getComputer } from '../../../models/computers/computer.ts';
 import { reportHost } from '../../../models/computers/hosts.ts';
+import { askToRestore } from '../../../models/computers/restoring.ts';
 import { askToDelete, askToPause, askToRecover, askToStop, askToWake } from '../../../models/computers/wishes.ts';
 import { operationModels } from '../../../models/operations/operation.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { insertRows } from '../../builders/rows.ts';
+import { saveRow } from '../../builders/save.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
 // A wish that replaces another one ends that one's operations, so no client waits in vain.
@@ -32,8 +35,22 @@ async function computerThat(status: string) {
     hostId,
     id,
   ]);
+  const save = saveRow({ spaceId: space.id, computerId: id });
+  const snapshotId = newId('computerSnapshot');
+  const named = {
+    id: snapshotId,
+    spaceId: space.id,
+    computerId: id,
+    saveId: save.id,
+    name: 'Kept',
+    createdBy: user.id,
+  };
+  await insertRows(database, {
+    home_saves: save,
+    computer_snapshots: { ...named, createdAt: new Date() },
+  });
   const actor = { userId: user.id, credentialId: null, address: null };
-  const request = { spaceId: space.id, computerId: id, actor };
+  const request = { spaceId: space.id, computerId: id, actor, snapshotId };
   const operations = async () => {
     const { Operation } = operationModels(database);
     const all = await Operation.findAll({ where: { subjectId: id }, order: [['id', 'ASC']] });
@@ -42,12 +59,15 @@ async function computerThat(status: string) {
   return { request, operations, get: () => getComputer(database, space.id, id) };
 }
 
+type Request = Parameters<typeof askToRestore>[1];
+
 const wishes = {
-  wake: (request: Parameters<typeof askToWake>[1]) => askToWake(environment, request),
-  stop: (request: Parameters<typeof askToWake>[1]) => askToStop(environment, request),
-  pause: (request: Parameters<typeof askToWake>[1]) => askToPause(environment, request),
-  recover: (request: Parameters<typeof askToWake>[1]) => askToRecover(environment, { ...request, discardHome: false }),
-  delete: (request: Parameters<typeof askToWake>[1]) => askToDelete(environment, request),
+  wake: (request: Request) => askToWake(environment, request),
+  stop: (request: Request) => askToStop(environment, request),
+  pause: (request: Request) => askToPause(environment, request),
+  recover: (request: Request) => askToRecover(environment, { ...request, discardHome: false }),
+  restore: (request: Request) => askToRestore(environment, request),
+  delete: (request: Request) => askToDelete(environment, request),
 };
 type Verb = keyof typeof wishes;
 
@@ -56,6 +76,7 @@ const waitsFor: Record<string, string[]> = {
   wake: ['wakeComputer', 'recoverComputer', 'stopComputer'],
   stop: ['stopComputer'],
   pause: ['pauseComputer'],
+  restore: ['restoreComputer', 'wakeComputer', 'recoverComputer', 'stopComputer'],
   delete: ['deleteComputer'],
 };
 

@@ -1,0 +1,143 @@
+import type { Transaction } from 'sequelize';
+import { DomainError } from '../../base/errors.ts';
+import type { Config } from '../../config/index.ts';
+import { type Database, transaction } from '../database/database.ts';
+import { select } from '../database/sql.ts';
+import type { Computer } from './computer.ts';
+import { endComputerOperations, failedWith, succeed } from './computerOperations.ts';
+import { lockAnyComputer } from './computers.ts';
+import { findHost, isGivenUp, refusalOfHost } from './hosts.ts';
+import { leaveHost } from './leaving.ts';
+import { lockSave } from './saveRows.ts';
+import { loosen } from './saves.ts';
+import {
+  addSnapshot,
+  findSnapshot,
+  isBeingMade,
+  lockKept,
+  requireRoomForSnapshot,
+  type Snapshot,
+} from './snapshots.ts';
+import { change, isActive, requireQuietHome } from './starting.ts';
+import { type Asked, ask, type ComputerRequest } from './wishes.ts';
+
+type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> };
+
+/**
+ * Asks for a computer to get the home of a snapshot of its space. The home that it has now becomes another snapshot. A
+ * computer that runs is stopped, and starts again. A known `operationId` returns that operation. Throws 404, 409
+ * `SNAPSHOT_NOT_MADE`, `TOO_MANY_SNAPSHOTS` or `COMPUTER_BUSY`.
+ */
+export function askToRestore(
+  deps: Deps,
+  request: ComputerRequest & { snapshotId: string; operationId?: string },
+): Promise<Asked> {
+  const { database, config } = deps;
+  const { spaceId, snapshotId } = request;
+  return ask(deps, request, 'restoreComputer', 'computer.restored', async (tx, computer) => {
+    const { id } = await lockKept(tx, spaceId, snapshotId);
+    if (computer.wish === 'restore' && computer.restoresId === id) return 'waits';
+    requireQuietHome(computer);
+    if (await isBeingMade(tx, computer.id)) {
+      const detail = 'A snapshot of the computer is being made. Try again soon, or delete that snapshot.';
+      throw new DomainError('conflict', 'COMPUTER_BUSY', detail, { retryAfterSeconds: 5 });
+    }
+    const { hostId, homeSaveId, status } = computer;
+    if (hostId !== null || homeSaveId !== null) await requireRoomForSnapshot(tx, spaceId, config);
+    if (hostId !== null && (await refusalOfHost(database, hostId, config)) !== undefined) {
+      await leaveHost(deps, tx, computer);
+    }
+    await endComputerOperations(tx, computer.id, ['pauseComputer'], failedWith('COMPUTER_RESTORED'));
+    const isAtRest = computer.hostId === null || status === 'created' || status === 'stopped';
+    await change(tx, computer, {
+      status: !isAtRest ? 'stopping' : computer.status === 'created' ? 'created' : 'stopped',
+      wish: 'restore',
+      restoresId: id,
+      wakesAfterMove: shouldRun(computer, status),
+      errorCode: null,
+      errorDetail: null,
+    });
+    return 'waits';
+  });
+}
+
+function shouldRun({ wish, wakesAfterMove }: Computer, status: Computer['status']): boolean {
+  if (wish === 'wake' || (wish === 'move' && wakesAfterMove)) return true;
+  return (status === 'starting' || status === 'running') && wish !== 'stop';
+}
+
+/** Prepares the next step of a restore. `restored`: nothing is left to do on a host. */
+export async function prepareRestore(
+  deps: Deps,
+  tx: Transaction,
+  computer: Computer,
+  { isHostLost }: { isHostLost: boolean },
+): Promise<'stop' | 'restore' | 'restored'> {
+  // What was never saved becomes a snapshot when the host is back.
+  if (isHostLost) await leaveHost(deps, tx, computer);
+  if (computer.hostId !== null) return computer.status === 'stopping' ? 'stop' : 'restore';
+  await keepHead(tx, computer);
+  await restored(tx, computer);
+  return 'restored';
+}
+
+/**
+ * For the host that replaces the home, which is saved by now: names that save, once. Returns the save that the
+ * computer gets.
+ */
+export async function beginRestore(database: Database, computerId: string): Promise<string | undefined> {
+  return transaction(database, async (tx) => {
+    const computer = await lockAnyComputer(tx, computerId);
+    if (computer?.wish !== 'restore') return undefined;
+    return (await keepHead(tx, computer))?.saveId ?? undefined;
+  });
+}
+
+/** Names the head, unless this restore has already named it. Returns the snapshot that the computer gets. */
+async function keepHead(
+  tx: Transaction,
+  { id: computerId, spaceId, homeSaveId, restoresId, statusAt }: Computer,
+): Promise<Snapshot | undefined> {
+  const snapshot = restoresId === null ? undefined : await findSnapshot(tx, restoresId);
+  if (snapshot === undefined || homeSaveId === null) return snapshot;
+  const name = `Before restoring ${snapshot.name}`.slice(0, mostLetters);
+  const sql = 'SELECT id FROM computer_snapshots WHERE save_id = ? AND name = ? AND created_at >= ?';
+  if ((await select(tx, sql, [homeSaveId, name, statusAt])).length > 0) return snapshot;
+  await lockSave(tx, homeSaveId);
+  await addSnapshot(tx, { spaceId, computerId, saveId: homeSaveId, name, createdBy: null });
+  return snapshot;
+}
+
+const mostLetters = 200;
+
+/** The home of the snapshot is the computer's from now on. It starts again if it ran. */
+export async function restored(tx: Transaction, computer: Computer): Promise<void> {
+  const snapshot = computer.restoresId === null ? undefined : await findSnapshot(tx, computer.restoresId);
+  const saveId = snapshot?.saveId ?? null;
+  if (saveId === null) return endRestore(tx, computer, 'SNAPSHOT_DELETED');
+  await lockSave(tx, saveId);
+  if (computer.homeSaveId !== null) await loosen(tx, [computer.homeSaveId]);
+  await change(tx, computer, { homeSaveId: saveId, homeSavedAt: snapshot?.takenAt ?? null, homeSaveFailed: null });
+  await succeed(tx, computer, ['restoreComputer']);
+  await endRestore(tx, computer);
+}
+
+/** Records that the home could not be replaced. The computer keeps the one that it has, and starts again if it ran. */
+export async function restoreFailed(
+  { database, config }: Deps,
+  tx: Transaction,
+  computer: Computer,
+  code: string,
+): Promise<void> {
+  const { hostId } = computer;
+  // The next step leaves the host.
+  if (hostId !== null && isGivenUp(await findHost(database, hostId), config)) return;
+  await endRestore(tx, computer, code);
+}
+
+async function endRestore(tx: Transaction, computer: Computer, code?: string): Promise<void> {
+  if (code !== undefined) await endComputerOperations(tx, computer.id, ['restoreComputer'], failedWith(code));
+  if (!isActive(computer)) await succeed(tx, computer, ['stopComputer']);
+  const wish = computer.wakesAfterMove ? 'wake' : null;
+  await change(tx, computer, { wish, wakesAfterMove: false, restoresId: null });
+}

@@ -1,0 +1,186 @@
+import { newId } from '../../../base/ids.ts';
+import { getComputer } from '../../../models/computers/computer.ts';
+import { endStep } from '../../../models/computers/ends.ts';
+import { reportHost } from '../../../models/computers/hosts.ts';
+import { askToRestore, beginRestore } from '../../../models/computers/restoring.ts';
+import { listSnapshots } from '../../../models/computers/snapshots.ts';
+import {
+  askForSnapshot,
+  deleteSnapshot,
+  keepSnapshot,
+  nextOfSnapshot,
+} from '../../../models/computers/snapshotting.ts';
+import { nextStep } from '../../../models/computers/steps.ts';
+import { askToStop, askToWake } from '../../../models/computers/wishes.ts';
+import { operationModels } from '../../../models/operations/operation.ts';
+import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { insertRows } from '../../builders/rows.ts';
+import { saveRow } from '../../builders/save.ts';
+import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+
+// The rows of snapshots and restores, step by step, also when the host is lost in between.
+
+let environment: TestEnvironment;
+let hostId: string;
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+});
+afterAll(() => environment.close());
+beforeEach(async () => {
+  const { pool } = environment.database;
+  for (const table of ['computer_hosts', 'computer_remains', 'computers']) await pool.query(`DELETE FROM ${table}`);
+  hostId = newId('computerHost');
+  const report = { address: null, drivers: ['bubblewrap'] as const, cpuMilli: 2_000, memoryMiB: 8_192, maxRunning: 9 };
+  await reportHost(environment.database, { id: hostId, ...report });
+  jest.spyOn(process, 'uptime').mockReturnValue(3_600);
+});
+afterEach(() => jest.restoreAllMocks());
+
+const loseHost = () =>
+  environment.database.pool.query("UPDATE computer_hosts SET seen_at = '2020-01-01' WHERE id = ?", [hostId]);
+
+/** A computer on the host with a saved home, and a snapshot of an earlier home. */
+async function build(status: string) {
+  const { database } = environment;
+  const identity = await buildIdentity(environment);
+  const { user } = await buildUser(identity);
+  const { space } = await buildSpace(identity, user.id);
+  const [rows] = await database.pool.query('SELECT id FROM computers WHERE space_id = ?', [space.id]);
+  const { id } = (rows as { id: string }[])[0] ?? { id: '' };
+  const [early, head] = [1, 2].map(() => saveRow({ spaceId: space.id, computerId: id }));
+  const snapshotId = newId('computerSnapshot');
+  const named = { id: snapshotId, spaceId: space.id, computerId: id, saveId: early?.id, name: 'Early' };
+  for (const save of [early, head]) await insertRows(database, { home_saves: save ?? {} });
+  await insertRows(database, { computer_snapshots: { ...named, createdBy: user.id, createdAt: new Date() } });
+  const sql = 'UPDATE computers SET status = ?, host_id = ?, generation = 1, home_save_id = ? WHERE id = ?';
+  await database.pool.query(sql, [status, hostId, head?.id, id]);
+  const actor = { userId: user.id, credentialId: null, address: null };
+  const request = { spaceId: space.id, computerId: id, snapshotId, actor };
+  const { Operation } = operationModels(database);
+  return {
+    id,
+    request,
+    saves: { early: early?.id, head: head?.id },
+    get: () => getComputer(database, space.id, id),
+    step: async () => (await nextStep(environment, id)).do,
+    end: (step: 'stop' | 'restore', code?: string) =>
+      endStep(environment, { computerId: id, generation: 1, step, ...(code !== undefined && { code }) }),
+    restore: () => askToRestore(environment, request),
+    take: async () => {
+      const taken = newId('computerSnapshot');
+      await askForSnapshot(environment, { ...request, id: taken });
+      return taken;
+    },
+    names: async () => {
+      const { data } = await listSnapshots(database, { spaceId: space.id }, { limit: 100 });
+      return data.map(({ name, saveId }) => ({ name, saveId }));
+    },
+    ends: async (kind: string) => {
+      const all = await Operation.findAll({ where: { spaceId: space.id, kind }, order: [['id', 'ASC']] });
+      return all.map((one) => one.errorCode ?? one.status);
+    },
+  };
+}
+
+test('A running computer is stopped, its home kept and replaced, and it starts again', async () => {
+  const { id, restore, step, end, get, names, saves, ends } = await build('running');
+  await restore();
+  expect(await step()).toBe('stop');
+  await end('stop');
+  expect(await step()).toBe('restore');
+  // The worker may be killed before and after it has replaced the home.
+  for (let attempt = 0; attempt < 2; attempt++) {
+    expect(await beginRestore(environment.database, id)).toBe(saves.early);
+    expect(await names()).toEqual([
+      { name: 'Before restoring Early', saveId: saves.head },
+      { name: 'Early', saveId: saves.early },
+    ]);
+  }
+  await end('restore');
+  expect(await get()).toMatchObject({ homeSaveId: saves.early, wish: 'wake', hostId, restoresId: null });
+  expect(await ends('restoreComputer')).toEqual(['succeeded']);
+  expect(await step()).toBe('start');
+});
+
+test('A restore that fails leaves the computer as it was', async () => {
+  const { restore, step, end, get, saves, ends } = await build('running');
+  await restore();
+  await step();
+  await end('stop');
+  await end('restore', 'SAVE_BROKEN');
+  expect(await get()).toMatchObject({ homeSaveId: saves.head, wish: 'wake', hostId, wakesAfterMove: false });
+  expect(await ends('restoreComputer')).toEqual(['SAVE_BROKEN']);
+});
+
+test.each([
+  ['running', askToStop, null],
+  ['stopped', askToWake, 'wake'],
+] as const)('An order for a %s computer during its restore decides whether it runs after that', async (...row) => {
+  const [status, ask, wish] = row;
+  const { request, restore, step, end, get, saves, ends } = await build(status);
+  await restore();
+  await step();
+  if (status === 'running') await end('stop');
+  await ask(environment, request);
+  // The order has interrupted the step, which is taken again.
+  await end('restore', 'COMPUTER_STOPPED');
+  expect(await step()).toBe('restore');
+  await end('restore');
+  expect(await get()).toMatchObject({ status: 'stopped', homeSaveId: saves.early, wish });
+  expect(await ends('restoreComputer')).toEqual(['succeeded']);
+});
+
+test.each(['before', 'after'])('If the host is lost %s the request, the restore needs no host', async (when) => {
+  const { restore, step, end, get, names, saves, ends } = await build('running');
+  if (when === 'before') await loseHost();
+  await restore();
+  if (when === 'after') {
+    await end('stop');
+    await loseHost();
+    await end('restore', 'TIMED_OUT');
+  }
+  await step();
+  expect(await get()).toMatchObject({ homeSaveId: saves.early, hostId: null });
+  expect((await names())[0]).toEqual({ name: 'Before restoring Early', saveId: saves.head });
+  expect(await ends('restoreComputer')).toEqual(['succeeded']);
+  // What the host has and never saved becomes a snapshot when it is back.
+  const [remains] = await environment.database.pool.query('SELECT host_id AS hostId FROM computer_remains');
+  expect(remains).toEqual([{ hostId }]);
+});
+
+test('One home at a time: a restore excludes other restores and snapshots, and keeps its snapshot', async () => {
+  const { request, restore, take, ends } = await build('stopped');
+  const { database } = environment;
+  const taken = await take();
+  await expect(restore()).rejects.toMatchObject({ code: 'COMPUTER_BUSY' });
+  await expect(askToRestore(environment, { ...request, snapshotId: taken })).rejects.toMatchObject({
+    code: 'SNAPSHOT_NOT_MADE',
+  });
+  expect(await nextOfSnapshot(environment, taken)).toEqual({ do: 'take', hostId });
+  expect(await keepSnapshot(database, taken, 'hst_other')).toBe(false);
+  expect(await keepSnapshot(database, taken, hostId)).toBe(true);
+  expect(await nextOfSnapshot(environment, taken)).toEqual({ do: 'rest' });
+
+  const first = await restore();
+  expect((await restore()).operation?.id).toBe(first.operation?.id);
+  await expect(askToRestore(environment, { ...request, snapshotId: taken })).rejects.toMatchObject({
+    code: 'COMPUTER_BUSY',
+  });
+  await expect(take()).rejects.toMatchObject({ code: 'COMPUTER_BUSY' });
+  await expect(deleteSnapshot(database, request)).rejects.toMatchObject({ code: 'SNAPSHOT_IN_USE' });
+  expect(await ends('snapshotComputer')).toEqual(['succeeded']);
+});
+
+test('A snapshot ends when it is deleted, or its host is lost', async () => {
+  const { request, take, ends, names } = await build('running');
+  const { database } = environment;
+  const deleted = await take();
+  await deleteSnapshot(database, { ...request, snapshotId: deleted });
+  expect(await nextOfSnapshot(environment, deleted)).toEqual({ do: 'rest' });
+  const lost = await take();
+  await loseHost();
+  expect(await nextOfSnapshot(environment, lost)).toEqual({ do: 'rest' });
+  expect(await ends('snapshotComputer')).toEqual(['SNAPSHOT_DELETED', 'HOST_LOST']);
+  expect((await names()).map(({ saveId }) => saveId)).toEqual([null, expect.any(String)]);
+  await expect(take()).rejects.toMatchObject({ code: 'HOST_LOST' });
+});
