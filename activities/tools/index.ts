@@ -2,6 +2,7 @@ import type { AppManifests } from '../../integrations/apps/manifests.ts';
 import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import type { GitTrees } from '../../integrations/git/treeTypes.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import type { Computers } from '../../models/computers/computers.ts';
 import { standingOf } from '../../models/identity/authority.ts';
 import type { Identity } from '../../models/identity/index.ts';
 import type { McpServers } from '../../models/mcp/mcpServers.ts';
@@ -28,6 +29,7 @@ export interface ToolDeps
     Pick<CommonDeps, 'config' | 'database' | 'logger' | 'workflows'> {
   storage: ObjectStore;
   mcpServers: McpServers;
+  computers: Computers;
   liveComputers: LiveComputers;
   gitTrees: GitTrees;
   appManifests: AppManifests;

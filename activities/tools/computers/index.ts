@@ -4,8 +4,15 @@ import { computerFileTools } from './files.ts';
 import type { ComputerToolDeps } from './place.ts';
 import { processTool } from './process.ts';
 import { searchTool } from './search.ts';
+import { computerSnapshotTools } from './snapshots.ts';
 
 /** Tools over the space’s computers. */
 export function computerTools(deps: ComputerToolDeps): Tool[] {
-  return [execTool(deps), processTool(deps), ...computerFileTools(deps), searchTool(deps)];
+  return [
+    execTool(deps),
+    processTool(deps),
+    ...computerFileTools(deps),
+    searchTool(deps),
+    ...computerSnapshotTools(deps),
+  ];
 }

@@ -3,14 +3,15 @@ import type { ComputerRef, LiveComputers } from '../../../integrations/computers
 import { signatureOf } from '../../../integrations/git/rules/person.ts';
 import type { TargetOfCall } from '../../../models/chat/toolCall.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
+import type { Computers } from '../../../models/computers/computers.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
-import type { Database } from '../../../models/database/database.ts';
 import type { Identity } from '../../../models/identity/index.ts';
 import type { SecretStore } from '../../../models/secrets/index.ts';
+import type { CommonDeps } from '../../deps.ts';
 import { actorOfTurn } from '../calls.ts';
 
-export interface ComputerToolDeps {
-  database: Database;
+export interface ComputerToolDeps extends Pick<CommonDeps, 'config' | 'database' | 'workflows'> {
+  computers: Computers;
   liveComputers: LiveComputers;
   identity: Pick<Identity, 'users'>;
   secrets: Pick<SecretStore, 'redactors'>;
