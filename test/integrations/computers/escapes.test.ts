@@ -9,6 +9,7 @@ import type { ComputerRecord } from '../../../integrations/computers/host/record
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
 import { runOn, startComputer } from '../../builders/host.ts';
 import { type RemoteHost, startHostProcess } from '../../builders/hostProcess.ts';
+import { nodeInside } from '../../support/computerPrograms.ts';
 import { drivers } from './drivers.ts';
 import { prelude, probes, type Twin } from './escapeProbes.ts';
 
@@ -91,7 +92,7 @@ describe.each(drivers.filter(({ isFull }) => isFull))('ways out of $name', ({ na
     mkdirSync(outside);
     writeFileSync(join(outside, 'file'), mark, { mode: 0o600 });
     for (const path of [outside, join(outside, 'file')]) chownSync(path, uids.user, uids.user);
-    const child = spawn(join(layout.runtime, 'agent', 'node'), ['-e', canaryProgram, join(outside, 'sock'), mark], {
+    const child = spawn(nodeInside.from, ['-e', canaryProgram, join(outside, 'sock'), mark], {
       cwd: '/',
       uid: uids.user,
       gid: uids.user,
