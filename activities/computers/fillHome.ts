@@ -1,7 +1,7 @@
 import { buffer } from 'node:stream/consumers';
 import { DomainError } from '../../base/errors.ts';
 import type { FillOptions, StoredSave } from '../../integrations/computers/host/host.ts';
-import type { Computer } from '../../models/computers/computer.ts';
+import { type Computer, findComputer } from '../../models/computers/computer.ts';
 import type { ComputerOrder } from '../../models/computers/computers.ts';
 import { chainOf, findSave, type HomeSave, pieceKeys } from '../../models/computers/saveRows.ts';
 import type { HostDeps } from './deps.ts';
@@ -65,11 +65,36 @@ async function* openSave(
   if (keys.length !== pieces) throw broken();
   for (const [number, key] of keys.entries()) {
     signal.throwIfAborted();
-    yield await sealedSaves.open({ spaceId, saveId: id, number }, await buffer(await storage.read(key)));
+    const sealed = await storage
+      .read(key)
+      .then(buffer)
+      .catch((error: unknown) => {
+        throw isDamaged(error) ? broken(error) : error;
+      });
+    yield await sealedSaves.open({ spaceId, saveId: id, number }, sealed);
   }
 }
 
-function broken(): DomainError {
+function isDamaged(error: unknown): boolean {
+  return error instanceof DomainError && ['CONTENT_DAMAGED', 'CONTENT_MISSING'].includes(error.code);
+}
+
+/** Whether a home can be made from its head, by reading all of it. True for a computer without one. */
+export async function opens(deps: FillDeps, computerId: string, signal: AbortSignal): Promise<boolean> {
+  const headId = (await findComputer(deps.database, computerId))?.homeSaveId ?? null;
+  if (headId === null) return true;
+  try {
+    for (const save of await chainOf(deps.database.pool, await savedAs(deps, headId))) {
+      for await (const _piece of openSave(deps, save, signal)) signal.throwIfAborted();
+    }
+    return true;
+  } catch (error) {
+    if (error instanceof DomainError && error.code === 'SAVE_BROKEN') return false;
+    throw error;
+  }
+}
+
+function broken(cause?: unknown): DomainError {
   const detail = 'The saved home of the computer is damaged and cannot be opened.';
-  return new DomainError('unprocessable', 'SAVE_BROKEN', detail);
+  return new DomainError('unprocessable', 'SAVE_BROKEN', detail, { cause });
 }

@@ -4,6 +4,7 @@ import { detailOf } from '../../models/computers/reasons.ts';
 import { forgetRemains, remainsOn } from '../../models/computers/remains.ts';
 import { noteSaveFailure, savedHere, unfinished, usefulSaves } from '../../models/computers/saves.ts';
 import type { HostDeps } from './deps.ts';
+import { opens } from './fillHome.ts';
 import { saveHome } from './saveHome.ts';
 
 const savesAtOnce = 2;
@@ -106,12 +107,19 @@ export class HomeSaves {
       try {
         await host.stop(computerId);
         await this.release(computerId, this.#signal);
+        if (!(await opens(this.#deps, computerId, this.#signal))) await this.#saveWhole(computerId);
         await host.destroy(computerId);
         await forgetRemains(database, { hostId, computerId });
       } catch (error) {
         if (Date.now() >= this.#retryAt(computerId)) this.#failed(computerId, error);
       }
     }
+  }
+
+  /** Saves a home anew without its earlier saves, of which some cannot be opened any more. */
+  async #saveWhole(computerId: string): Promise<void> {
+    await this.#deps.host.saves.keepOnly(computerId, []);
+    await this.release(computerId, this.#signal);
   }
 
   /** How long the oldest change waits to be saved, in seconds. */

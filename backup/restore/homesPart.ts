@@ -11,6 +11,7 @@ import { readRecord, writeRecord } from '../../integrations/computers/host/recor
 import { findSystemProgram } from '../../integrations/computers/system/programs.ts';
 import { TarFailed, unpack } from '../../integrations/computers/system/tar.ts';
 import type { ComputerLimits } from '../../integrations/computers/types.ts';
+import { findComputer } from '../../models/computers/computer.ts';
 import { renameHost } from '../../models/computers/hosts.ts';
 import type { Database } from '../../models/database/database.ts';
 import type { Manifest } from '../vault/manifests.ts';
@@ -43,6 +44,7 @@ export async function loadHomes(
   chmodSync(layout.dir, 0o711);
   const uids = isRoot() ? openUids() : undefined;
   const disks = await openDisks(layout, uids, config.computers.imageMiB);
+  const isSaved = async (id: string) => ((await findComputer(database, id))?.homeSaveId ?? null) !== null;
   const tending = tend(disks, {
     everyMs: 1_000,
     failed: (error) => gaps.push(`room for homes: ${error instanceof Error ? error.message : String(error)}`),
@@ -50,7 +52,7 @@ export async function loadHomes(
   try {
     // The largest comes last, so that one home does not take the room of many.
     for (const home of homes.computers.toSorted((one, other) => one.content.bytes - other.content.bytes)) {
-      const gap = await loadHome({ vault, layout, disks, uids, signal }, home);
+      const gap = await loadHome({ vault, layout, disks, uids, signal, isSaved }, home);
       if (gap !== undefined) gaps.push(gap);
     }
   } finally {
@@ -79,7 +81,13 @@ async function loadHome(
     disks,
     uids,
     signal,
-  }: Omit<Deps, 'config' | 'database'> & { layout: HostLayout; disks: Disks; uids: Uids | undefined },
+    isSaved,
+  }: Omit<Deps, 'config' | 'database'> & {
+    layout: HostLayout;
+    disks: Disks;
+    uids: Uids | undefined;
+    isSaved: (computerId: string) => Promise<boolean>;
+  },
   { computerId, spaceId, limits, content }: Home,
 ): Promise<string | undefined> {
   signal.throwIfAborted();
@@ -98,6 +106,7 @@ async function loadHome(
   await disks.create(draft, { uid: undefined, limitMiB: undefined });
   const source = new Source(vault.read(content));
   let gap: string | undefined;
+  let isLeftOut = false;
   try {
     await unpack(draft, source.bytes(), signal).catch(async (error: unknown) => {
       signal.throwIfAborted();
@@ -110,8 +119,11 @@ async function loadHome(
       // A full disk stops all homes, so the partly unpacked one is removed.
       gap = `the home of ${computerId}, for which there is no room (${error.message})`;
       await disks.remove(draft);
-      await disks.create(draft, { uid: undefined, limitMiB: undefined });
+      // A wake makes the home from its last save. An empty one would be saved over that.
+      isLeftOut = await isSaved(computerId);
+      if (!isLeftOut) await disks.create(draft, { uid: undefined, limitMiB: undefined });
     });
+    if (isLeftOut) return gap;
     await disks.finish(paths.home, { uid: uid ?? undefined, limitMiB: record.limits.diskMiB, signal });
   } catch (error) {
     signal.throwIfAborted();

@@ -67,7 +67,7 @@ export async function removeHost(deps: Deps, hostId: string): Promise<{ computer
       const detail = 'This host still answers. Stop its process first, or its computers would keep running.';
       throw new DomainError('conflict', 'HOST_ANSWERS', detail);
     }
-    await execute(tx, 'DELETE FROM computer_remains WHERE host_id = ?', [hostId]);
+    // Its remains stay noted: if it does come back, its old homes must not count as the computers' own.
     await execute(tx, 'DELETE FROM computer_hosts WHERE id = ?', [hostId]);
   });
   // From here on their requests are refused with `HOST_REMOVED`, so updating each row may take its time or be repeated.
@@ -81,7 +81,7 @@ async function tellOf(deps: Deps, computerId: string, hostId: string): Promise<v
   await transaction(deps.database, async (tx) => {
     const computer = await lockAnyComputer(tx, computerId);
     if (computer?.hostId !== hostId) return;
-    if (computer.wish === 'delete') await removeComputer(tx, computer, { isHomeGone: true });
+    if (computer.wish === 'delete') await removeComputer(tx, computer, { isHomeGone: false });
     else if (computer.wish === 'fork') await abandonFork(tx, computer, 'HOST_REMOVED');
     // Its workflow brings it to another host.
     else if (

@@ -18,6 +18,7 @@ import { lockComputer } from './computers.ts';
 import { addDefaultComputer } from './defaultComputer.ts';
 import { refusalOfHost } from './hosts.ts';
 import { leaveHost, leaveLostHost } from './leaving.ts';
+import { loosen } from './saves.ts';
 import { beginStart, change, isActive, requireQuietHome, requireRoomToRun } from './starting.ts';
 import { markUsed } from './use.ts';
 
@@ -121,7 +122,8 @@ function isMoving({ status, wish }: Computer): boolean {
 
 /**
  * Asks for a computer to be started again, from any state. If its host is lost, it begins on another host with its saved
- * home. If its home was never saved, it begins with an empty one, but only with `discardHome`. Throws 402, 404, 409, 503.
+ * home. If its home was never saved, or its save is broken, it begins with an empty one, but only with `discardHome`.
+ * Throws 402, 404, 409, 503.
  */
 export async function askToRecover(deps: Deps, request: ComputerRequest & { discardHome: boolean }): Promise<Asked> {
   const { database, config } = deps;
@@ -133,7 +135,9 @@ export async function askToRecover(deps: Deps, request: ComputerRequest & { disc
     const refusal = hostId === null ? undefined : await refusalOfHost(database, hostId, config);
     const isHostLost = refusal !== undefined;
     if (isHostLost && computer.homeSaveId === null && !request.discardHome) throw refusal;
-    if (request.discardHome && hostId !== null && !isHostLost) {
+    const isBroken = computer.errorCode === 'SAVE_BROKEN';
+    if (request.discardHome && isBroken) await forgetHead(tx, computer);
+    else if (request.discardHome && hostId !== null && !isHostLost) {
       const detail = 'The host of the computer answers. Recover the computer without discardHome, or delete it.';
       throw new DomainError('conflict', 'HOME_IS_THERE', detail);
     }
@@ -144,6 +148,12 @@ export async function askToRecover(deps: Deps, request: ComputerRequest & { disc
     await change(tx, computer, { wish: 'wake' });
     return 'waits';
   });
+}
+
+/** The next start begins with an empty home. */
+async function forgetHead(tx: Transaction, computer: Computer): Promise<void> {
+  if (computer.homeSaveId !== null) await loosen(tx, [computer.homeSaveId]);
+  await change(tx, computer, { homeSaveId: null, homeSavedAt: null });
 }
 
 /** Deletes a computer for its users at once. Its home is removed after that. Throws 404. */

@@ -68,6 +68,21 @@ test('Computers of a removed host report HOST_REMOVED, and can be recovered on a
   expect(await findComputer(environment.database, each.stopped.id)).toBeUndefined();
 });
 
+test('A removed host that comes back gets none of the computers whose old homes it still has', async () => {
+  const [gone, other] = [await buildHost(2), await buildHost()];
+  const computer = await buildOn(other, 'stopped');
+  const { pool } = environment.database;
+  await pool.query('INSERT INTO computer_remains (computer_id, host_id, since) VALUES (?)', [
+    [computer.id, gone, new Date()],
+  ]);
+  await pool.query('UPDATE computers SET host_id = NULL WHERE id = ?', [computer.id]);
+  await removeHost(environment, gone);
+  const report = { id: gone, address: null, drivers: ['bubblewrap'] as const, cpuMilli: 2_000, memoryMiB: 99_999 };
+  await reportHost(environment.database, { ...report, maxRunning: 100 });
+  await askToWake(environment, computer.request);
+  expect(await nextStep(environment, computer.id)).toMatchObject({ do: 'start', hostId: other });
+});
+
 test('A start on a host that was just removed fails with HOST_REMOVED and does not wait', async () => {
   const gone = await buildHost(2);
   const computer = await buildOn(gone, 'starting', 'wake');

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { HostClient } from '../../hostClient.ts';
 import { diskBytesOfStore } from '../../processes/logRoom.ts';
 import { ifThere } from '../../system/ifThere.ts';
@@ -14,14 +15,16 @@ const holderMs = 5_000;
 export async function inspect(context: HostContext, record: ComputerRecord | undefined): Promise<HostedState> {
   if (record === undefined || !isHosted(record)) return { state: 'absent' };
   const { run } = record;
-  if (!isRunning(run)) return gone(record);
+  if (!isRunning(run)) return gone(context, record);
   const client = new HostClient({ socketPath: computerLayout(context.layout, record.computerId).socket });
   const { startedAt, lastActiveAt, runningProcesses } = await within(client.status(), holderMs, 'its holder’s answer');
   const state = (await isPaused(context, record)) ? 'paused' : 'running';
   return { state, generation: run.spec.generation, startedAt, lastActiveAt, runningProcesses };
 }
 
-function gone({ run }: ComputerRecord): HostedState {
+/** A home that is missing, for example because the image was lost, must be filled again from its last save. */
+function gone({ layout }: HostContext, { computerId, run }: ComputerRecord): HostedState {
+  if (!existsSync(computerLayout(layout, computerId).home)) return { state: 'absent' };
   const code = run?.end?.code;
   return { state: 'gone', ...(code && { code }) };
 }
@@ -32,7 +35,7 @@ export async function inspectForList(context: HostContext, record: ComputerRecor
     return await inspect(context, record);
   } catch {
     const { run } = record;
-    if (!isRunning(run)) return gone(record);
+    if (!isRunning(run)) return gone(context, record);
     const now = new Date().toISOString();
     const { generation } = run.spec;
     // If the driver cannot be asked, the last order says whether the computer is paused.
