@@ -1,6 +1,9 @@
-import { type HomeSave, storedPieces } from '../../models/computers/saveRows.ts';
-import { addPiece, beginSave, completeSave, noteTaken } from '../../models/computers/saves.ts';
+import { DomainError } from '../../base/errors.ts';
+import { ProgramFailed } from '../../integrations/computers/spawner/streams.ts';
+import { giveUpSave, type HomeSave, storedPieces } from '../../models/computers/saveRows.ts';
+import { addPiece, beginSave, completeSave, noteTaken, usefulSaves } from '../../models/computers/saves.ts';
 import { newestNamed } from '../../models/computers/snapshots.ts';
+import { isAway } from '../../models/database/unavailable.ts';
 import { beginObject } from '../../models/drive/arrivingObject.ts';
 import type { HostDeps } from './deps.ts';
 
@@ -11,8 +14,8 @@ const pieceBytes = 16 * 1_048_576;
 
 /**
  * Saves a home once, as it is now: its host takes a snapshot, and the change since the last save goes to the object
- * store piece by piece. A save that was cut off goes on behind its last piece. Returns false if this host may not save
- * the computer.
+ * store piece by piece. A save that was cut off goes on behind its last piece. One that cannot be sent is given up, so
+ * that the next one takes the home as it is then. Returns false if this host may not save the computer.
  */
 export async function saveHome(deps: SaveDeps, computerId: string, signal: AbortSignal): Promise<boolean> {
   const { database, host } = deps;
@@ -21,19 +24,58 @@ export async function saveHome(deps: SaveDeps, computerId: string, signal: Abort
   const begun = await beginSave(database, { computerId, hostId }, kept);
   if (begun === undefined) return false;
   const earlier = kept.filter((id) => id !== begun.id);
-  const save =
-    begun.takenAt === null ? await noteTaken(database, begun, await saves.take(computerId, begun.id), earlier) : begun;
-  if (save === undefined) return false;
-  let number = await storedPieces(database, save);
-  const stream = saves.read(computerId, save.id, save.parentId, signal);
+  try {
+    const save = begun.takenAt === null ? await take(deps, begun, earlier) : begun;
+    if (save === undefined) return false;
+    await send(deps, save, signal);
+  } catch (error) {
+    if (!signal.aborted && !mayPass(error)) {
+      await giveUp(deps, begun, kept).catch(() => undefined); // the next attempt does it
+    }
+    throw error;
+  }
+  const isKept = await completeSave(database, begun);
+  await saves.keepOnly(computerId, isKept ? [begun.id, ...(await newestNamed(database, computerId))] : earlier);
+  return true;
+}
+
+async function take(
+  { database, host }: SaveDeps,
+  save: HomeSave,
+  earlier: readonly string[],
+): Promise<HomeSave | undefined> {
+  return noteTaken(database, save, await host.saves.take(save.computerId, save.id), earlier);
+}
+
+/** Stores the pieces of a save that are not stored yet. */
+async function send(deps: SaveDeps, save: HomeSave, signal: AbortSignal): Promise<void> {
+  let number = await storedPieces(deps.database, save);
+  const stream = deps.host.saves.read(save.computerId, save.id, save.parentId, signal);
   for await (const bytes of piecesOf(stream, number)) {
     await sendPiece(deps, save, number, bytes);
     signal.throwIfAborted();
     number += 1;
   }
-  const isKept = await completeSave(database, save);
-  await saves.keepOnly(computerId, isKept ? [save.id, ...(await newestNamed(database, computerId))] : earlier);
-  return true;
+}
+
+/** Whether a save that failed may succeed later with the same snapshot. */
+function mayPass(error: unknown): boolean {
+  if (isAway(error) || (error as { code?: unknown }).code === 'TIMED_OUT') return true;
+  // A signal ends the program when the machine shuts down.
+  if (error instanceof ProgramFailed) return !/^ \(\d+\)$/.test(error.how);
+  return error instanceof DomainError && error.kind === 'unavailable';
+}
+
+/** Removes the snapshot first: if the process ends here, the home does not look saved. */
+async function giveUp({ database, host }: SaveDeps, save: HomeSave, kept: readonly string[]): Promise<void> {
+  const { id, computerId } = save;
+  const { hostId, saves } = host;
+  const useful = await usefulSaves(database, { computerId, hostId }, kept);
+  await saves.keepOnly(
+    computerId,
+    useful.filter((usefulId) => usefulId !== id),
+  );
+  await giveUpSave(database, id);
 }
 
 async function sendPiece(

@@ -11,6 +11,7 @@ const details: Readonly<Record<string, string>> = {
   QUOTA_EXCEEDED: 'The files and saved homes of the space take all the bytes that it may store. Delete some.',
   STORAGE_UNAVAILABLE: 'The object store does not answer now.',
   SAVE_TOO_LARGE: 'The home of the computer is far larger than its limit, so it cannot be saved.',
+  PATH_TOO_LONG: 'A path in the home is too long to be saved; shorten it.',
   SAVE_UNREADABLE: 'Its home was saved with btrfs, and no host with btrfs can run the computer now.',
   SAVE_BROKEN: 'The saved home of the computer is damaged and cannot be opened.',
   COMPUTER_UNUSED: 'The computer was never used, so it has no home yet.',

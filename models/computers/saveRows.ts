@@ -96,6 +96,14 @@ export async function discard(tx: Transaction, id: string): Promise<void> {
   await execute(tx, 'DELETE FROM home_saves WHERE id = ?', [id]);
 }
 
+/** Removes a save unless it is complete. */
+export async function giveUpSave(database: Database, id: string): Promise<void> {
+  await transaction(database, async (tx) => {
+    const save = await lockSave(tx, id);
+    if (save?.pieces === null) await discard(tx, id);
+  });
+}
+
 /** Saves that may belong to nothing. */
 export const looseSaves = waitingIn<Waiting>({ table: 'home_saves', where: 'loose_at IS NOT NULL', time: 'loose_at' });
 

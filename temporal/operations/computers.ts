@@ -15,6 +15,7 @@ export const computerFailures: Readonly<Record<string, DomainErrorKind>> = {
   QUOTA_EXCEEDED: 'tooLarge',
   STORAGE_UNAVAILABLE: 'unavailable',
   SAVE_TOO_LARGE: 'unprocessable',
+  PATH_TOO_LONG: 'unprocessable',
   SAVE_UNREADABLE: 'unavailable',
   SAVE_BROKEN: 'unprocessable',
   COMPUTER_ENDED: 'conflict',

@@ -162,7 +162,8 @@ export interface HostSaves {
   take(computerId: string, saveId: string): Promise<TakenSave>;
   /**
    * The bytes of a save that was taken here: what has changed since the parent, or all of it. A kept save has the same
-   * bytes each time. Throws `SAVE_ABSENT`, and `SAVE_TOO_LARGE` after far more bytes than the home's limit.
+   * bytes each time. Throws `SAVE_ABSENT`, `PATH_TOO_LONG`, and `SAVE_TOO_LARGE` after far more bytes than the home's
+   * limit.
    */
   read(computerId: string, saveId: string, parentId: string | null, signal: AbortSignal): AsyncIterable<Buffer>;
   /** Forgets the computer's other saves, and removes their snapshots. */

@@ -15,6 +15,8 @@ export type HostErrorCode =
   | 'SAVE_ABSENT'
   /** A home is far longer as a stream than on its disk. */
   | 'SAVE_TOO_LARGE'
+  /** A home has a path of more bytes than a save can have. */
+  | 'PATH_TOO_LONG'
   /** The homes of this host cannot be filled with saves of that format. */
   | 'SAVE_UNREADABLE'
   /** The computer runs, so its home cannot be replaced. */

@@ -1,6 +1,7 @@
 import type { HostDeps } from '../../../activities/computers/deps.ts';
 import { HomeSaves } from '../../../activities/computers/homeSaves.ts';
 import { startOrdered } from '../../../activities/computers/startOrdered.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { createServices, type Services } from '../../../bin/support/services.ts';
 import { type Computer, findComputer } from '../../../models/computers/computer.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
@@ -112,4 +113,94 @@ test('A save whose host has lost the computer is dropped, with its objects', asy
     [spaceId],
   );
   expect(objects).toEqual([]);
+});
+
+const forEver = new AbortController().signal;
+
+const savesOn = (host: Host) => new HomeSaves(depsOn(host), forEver);
+
+async function unfinishedIn(spaceId: string): Promise<object[]> {
+  const sql = 'SELECT id FROM home_saves WHERE space_id = ? AND pieces IS NULL';
+  return (await services.database.pool.query(sql, [spaceId]))[0] as object[];
+}
+
+/** Leaves a space that has saved something so much room. */
+async function leaveRoom(spaceId: string, bytes: number): Promise<void> {
+  const { quotaBytes } = services.config.drive;
+  await services.database.pool.query('UPDATE drives SET used_bytes = ? WHERE space_id = ?', [
+    quotaBytes - bytes,
+    spaceId,
+  ]);
+}
+
+test('A home that exceeds the quota is saved once its files are deleted', async () => {
+  await using built = await buildHost();
+  const { host } = built;
+  const { id, spaceId } = await startOn(host);
+  const homeSaves = savesOn(host);
+  await homeSaves.release(id, forEver);
+  const kept = host.saves.kept(id);
+  await leaveRoom(spaceId, 1_000_000);
+  await runOn(host.client(id), 'head -c 5000000 /dev/urandom > big');
+  await expect(homeSaves.release(id, forEver)).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED' });
+  // The home still looks unsaved.
+  expect(host.saves.kept(id)).toEqual(kept);
+  expect(await host.saves.changed()).toEqual([id]);
+  expect(await unfinishedIn(spaceId)).toEqual([]);
+  await runOn(host.client(id), 'rm big');
+  await homeSaves.release(id, forEver);
+  expect(await get(id)).toMatchObject({ homeSaveFailed: null });
+});
+
+test('A home with a path that is too long says so, and is saved once the path is shorter', async () => {
+  await using built = await buildHost();
+  const { host } = built;
+  const { id } = await startOn(host);
+  const homeSaves = savesOn(host);
+  const name = 'n'.repeat(200);
+  const folders = Array(11).fill(name).join('/');
+  const deep = `mkdir -p one/${folders} two/${folders} && mv two one/${folders}`;
+  expect(await runOn(host.client(id), deep)).toMatchObject({ exitCode: 0 });
+  await expect(homeSaves.release(id, forEver)).rejects.toMatchObject({ code: 'PATH_TOO_LONG' });
+  expect(await get(id)).toMatchObject({ homeSaveFailed: 'PATH_TOO_LONG', homeSaveId: null });
+  await runOn(host.client(id), 'rm -r one');
+  await homeSaves.release(id, forEver);
+  expect(await get(id)).toMatchObject({ homeSaveFailed: null, homeSaveId: expect.any(String) });
+});
+
+test('A home that was too large for a save is saved once it is smaller', async () => {
+  await using built = await buildHost();
+  const { host } = built;
+  const { id } = await startOn(host);
+  const tooLarge = Object.assign(new Error('far too many bytes'), { name: 'HostError', code: 'SAVE_TOO_LARGE' });
+  const read = host.saves.read.bind(host.saves);
+  const reads: string[] = [];
+  jest.spyOn(host.saves, 'read').mockImplementation((computerId, saveId, ...others) => {
+    reads.push(saveId);
+    // As that snapshot always is.
+    if (saveId === reads[0]) throw tooLarge;
+    return read(computerId, saveId, ...others);
+  });
+  const homeSaves = savesOn(host);
+  await expect(homeSaves.release(id, forEver)).rejects.toThrow(tooLarge);
+  await homeSaves.release(id, forEver);
+  expect(await get(id)).toMatchObject({ homeSaveFailed: null, homeSaveId: expect.any(String) });
+});
+
+test('A save goes on with its snapshot after the store was away', async () => {
+  await using built = await buildHost();
+  const { host } = built;
+  const { id, spaceId } = await startOn(host);
+  await runOn(host.client(id), 'head -c 20000000 /dev/urandom > big');
+  const away = new DomainError('unavailable', 'STORAGE_UNAVAILABLE', 'The store is away.');
+  const write = services.storage.write.bind(services.storage);
+  const writing = jest.spyOn(services.storage, 'write');
+  writing.mockImplementationOnce(write).mockRejectedValueOnce(away);
+  const homeSaves = savesOn(host);
+  await expect(homeSaves.release(id, forEver)).rejects.toThrow(away);
+  const kept = host.saves.kept(id);
+  expect(kept).toHaveLength(1);
+  expect(await rowsOf('home_save_pieces', spaceId)).toHaveLength(1);
+  await homeSaves.release(id, forEver);
+  expect(await get(id)).toMatchObject({ homeSaveId: kept[0] });
 });

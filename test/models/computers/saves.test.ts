@@ -2,7 +2,14 @@ import { newId } from '../../../base/ids.ts';
 import { getComputer } from '../../../models/computers/computer.ts';
 import { lockAnyComputer } from '../../../models/computers/computers.ts';
 import { leaveHost } from '../../../models/computers/leaving.ts';
-import { chainOf, collectSave, findSave, type HomeSave, storedPieces } from '../../../models/computers/saveRows.ts';
+import {
+  chainOf,
+  collectSave,
+  findSave,
+  giveUpSave,
+  type HomeSave,
+  storedPieces,
+} from '../../../models/computers/saveRows.ts';
 import { addPiece, beginSave, completeSave, noteTaken } from '../../../models/computers/saves.ts';
 import { createSealedSaves } from '../../../models/computers/sealedSaves.ts';
 import { transaction } from '../../../models/database/database.ts';
@@ -60,7 +67,7 @@ async function upload(computer: Built, { bytes = 10, kept = [] as string[] } = {
   return save;
 }
 
-async function save(computer: Built, how: { bytes?: number; kept?: string[] } = {}): Promise<HomeSave> {
+async function save(computer: Built, how: Parameters<typeof upload>[1] = {}): Promise<HomeSave> {
   const made = await upload(computer, how);
   expect(await completeSave(environment.database, made)).toBe(true);
   return made;
@@ -162,6 +169,16 @@ test('A chain that weighs more than half of its base is followed by a new base, 
   expect(next).toMatchObject({ parentId: null, baseId: next.id });
   await collect(computer.spaceId);
   expect(await stateOf(computer.spaceId)).toEqual({ saves: [next.id], objects: 1 });
+});
+
+test('A save is given up with its objects, unless it is complete', async () => {
+  const computer = await buildComputer();
+  const { database } = environment;
+  const complete = await save(computer);
+  const stuck = await upload(computer, { kept: [complete.id] });
+  for (const { id } of [complete, stuck]) await giveUpSave(database, id);
+  expect(await stateOf(computer.spaceId)).toEqual({ saves: [complete.id], objects: 1 });
+  expect((await begin(computer, [complete.id, stuck.id])).id).not.toBe(stuck.id);
 });
 
 test('A chain of 60 increments is followed by a new base', async () => {

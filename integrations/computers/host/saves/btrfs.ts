@@ -1,5 +1,5 @@
 import { run } from '../../spawner/spawner.ts';
-import { openProgram, patiently } from '../../spawner/streams.ts';
+import { openProgram, ProgramFailed, patiently } from '../../spawner/streams.ts';
 import type { HostContext } from '../context.ts';
 import { snapshotIn } from './folders.ts';
 import type { SaveFormat } from './saves.ts';
@@ -25,6 +25,11 @@ export function btrfsSaves({ layout }: Pick<HostContext, 'layout'>): SaveFormat 
       return openProgram('btrfs', ['send', '--quiet', ...since, snapshotIn(folder)], { signal, through: patiently });
     },
   };
+}
+
+/** Whether `btrfs send` failed because a path has more than 4,095 bytes. */
+export function isPathTooLong(error: unknown): boolean {
+  return error instanceof ProgramFailed && error.message.includes('failed with -36');
 }
 
 /** Writes down what programs have written so far. */

@@ -12,7 +12,7 @@ import { computerLayout } from '../layout.ts';
 import { inLaneOf } from '../life/fork.ts';
 import { startFailure } from '../life/start.ts';
 import { type ComputerRecord, isHosted, listRecords } from '../records.ts';
-import { btrfsSaves } from './btrfs.ts';
+import { btrfsSaves, isPathTooLong } from './btrfs.ts';
 import { fill } from './fill.ts';
 import { discard, discardAll, saveFolder, saveIdsOf, snapshotIn } from './folders.ts';
 import { tarSaves } from './tar.ts';
@@ -118,7 +118,11 @@ export class Saves implements HostSaves {
     };
     const { limits } = known(computerId);
     this.#saving.in(computerId, work).catch(opened.reject);
-    yield* bounded(outputOf(await untilAborted(opened.promise, signal)), mostStreamBytes(limits));
+    try {
+      yield* bounded(outputOf(await untilAborted(opened.promise, signal)), mostStreamBytes(limits));
+    } catch (error) {
+      throw isPathTooLong(error) ? new HostError('PATH_TOO_LONG', `a path in ${computerId} is too long`) : error;
+    }
   }
 
   #folderOf(computerId: string, saveId: string): string {
