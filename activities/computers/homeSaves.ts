@@ -13,6 +13,9 @@ const wholeHomesMs = 5 * 60_000;
 /** After a failed save. The pause doubles with each failure in a row. */
 const pauses = { firstMs: 10_000, mostMs: 5 * 60_000 };
 
+/** After the space had no room, the next saves are changes, although a whole home is due. */
+const withoutBaseMs = 15 * 60_000;
+
 interface Failure {
   count: number;
   retryAt: number;
@@ -27,6 +30,7 @@ export class HomeSaves {
   readonly #signal: AbortSignal;
   readonly #underWay = new Map<string, Promise<boolean>>();
   readonly #failures = new Map<string, Failure>();
+  readonly #withoutBaseUntil = new Map<string, number>();
   /** When a change was first seen that is not saved yet. */
   readonly #unsavedSince = new Map<string, number>();
   readonly #waiting: (() => void)[] = [];
@@ -173,15 +177,18 @@ export class HomeSaves {
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     try {
       this.#signal.throwIfAborted();
-      const isSaved = await saveHome(this.#deps, computerId, this.#signal);
+      const avoidsBase = Date.now() < (this.#withoutBaseUntil.get(computerId) ?? 0);
+      const isSaved = await saveHome(this.#deps, computerId, { signal: this.#signal, avoidsBase });
       this.#failures.delete(computerId);
       this.#unsavedSince.delete(computerId);
       return isSaved;
     } catch (error) {
       if (!this.#signal.aborted) {
         this.#failed(computerId, error);
+        const code = codeOf(error);
+        if (code === 'QUOTA_EXCEEDED') this.#withoutBaseUntil.set(computerId, Date.now() + withoutBaseMs);
         const where = { computerId, hostId: this.#deps.host.hostId };
-        await noteSaveFailure(this.#deps.database, where, codeOf(error)).catch(() => undefined);
+        await noteSaveFailure(this.#deps.database, where, code).catch(() => undefined);
       }
       throw error;
     } finally {

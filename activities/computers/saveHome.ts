@@ -9,6 +9,12 @@ import type { HostDeps } from './deps.ts';
 
 export type SaveDeps = Pick<HostDeps, 'config' | 'database' | 'host' | 'storage' | 'sealedSaves'>;
 
+export interface SaveOptions {
+  signal: AbortSignal;
+  /** Whether a whole home is avoided, since the space lately had no room for all bytes. */
+  avoidsBase: boolean;
+}
+
 /** A piece is held in memory while it is compressed and sealed. */
 const pieceBytes = 16 * 1_048_576;
 
@@ -17,7 +23,7 @@ const pieceBytes = 16 * 1_048_576;
  * store piece by piece. A save that was cut off goes on behind its last piece. One that cannot be sent is given up, so
  * that the next one takes the home as it is then. Returns false if this host may not save the computer.
  */
-export async function saveHome(deps: SaveDeps, computerId: string, signal: AbortSignal): Promise<boolean> {
+export async function saveHome(deps: SaveDeps, computerId: string, options: SaveOptions): Promise<boolean> {
   const { database, host } = deps;
   const { hostId, saves } = host;
   const kept = saves.kept(computerId);
@@ -25,11 +31,11 @@ export async function saveHome(deps: SaveDeps, computerId: string, signal: Abort
   if (begun === undefined) return false;
   const earlier = kept.filter((id) => id !== begun.id);
   try {
-    const save = begun.takenAt === null ? await take(deps, begun, earlier) : begun;
+    const save = begun.takenAt === null ? await take(deps, begun, earlier, options) : begun;
     if (save === undefined) return false;
-    await send(deps, save, signal);
+    await send(deps, save, options.signal);
   } catch (error) {
-    if (!signal.aborted && !mayPass(error)) {
+    if (!options.signal.aborted && !mayPass(error)) {
       await giveUp(deps, begun, kept).catch(() => undefined); // the next attempt does it
     }
     throw error;
@@ -43,8 +49,9 @@ async function take(
   { database, host }: SaveDeps,
   save: HomeSave,
   earlier: readonly string[],
+  options: SaveOptions,
 ): Promise<HomeSave | undefined> {
-  return noteTaken(database, save, await host.saves.take(save.computerId, save.id), earlier);
+  return noteTaken(database, save, await host.saves.take(save.computerId, save.id), earlier, options);
 }
 
 /** Stores the pieces of a save that are not stored yet. */

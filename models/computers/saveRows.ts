@@ -63,10 +63,10 @@ export async function chainOf(on: Runner, save: HomeSave): Promise<HomeSave[]> {
   return chain;
 }
 
-/** Whether the next save should be a new base. */
-export function isLongChain([base, ...increments]: readonly HomeSave[]): boolean {
+/** Whether the next save should be a new base. A chain may be so many `times` as long as usual. */
+export function isLongChain([base, ...increments]: readonly HomeSave[], times: number): boolean {
   const bytes = increments.reduce((sum, { storedBytes }) => sum + Number(storedBytes), 0);
-  return increments.length >= mostIncrements || bytes > Number(base?.storedBytes ?? 0) / 2;
+  return increments.length >= times * mostIncrements || bytes > (times * Number(base?.storedBytes ?? 0)) / 2;
 }
 
 /** The keys of a save's objects, in order. */

@@ -74,20 +74,22 @@ export async function unfinished(
 
 /**
  * Records what the host has taken, and chooses the parent: the head or the newest complete save that the host has,
- * unless its chain is too long. Undefined if the save was given up meanwhile.
+ * unless its chain is too long. With `avoidsBase`, a chain may be four times as long as usual. Undefined if the save was
+ * given up meanwhile.
  */
 export async function noteTaken(
   database: Database,
   save: HomeSave,
   taken: Taken,
   kept: readonly string[],
+  { avoidsBase = false } = {},
 ): Promise<HomeSave | undefined> {
   return transaction(database, async (tx) => {
     // After a restore, the home is like the head, and not like the newest save.
     const head = kept.filter((id) => id === save.replacesId);
     const others = kept.toSorted().toReversed();
     const parent = taken.format === 'btrfs' ? await firstComplete(tx, [...head, ...others]) : undefined;
-    const follows = parent !== undefined && !isLongChain(await chainOf(tx, parent));
+    const follows = parent !== undefined && !isLongChain(await chainOf(tx, parent), avoidsBase ? 4 : 1);
     const chained = follows ? { parentId: parent.id, baseId: parent.baseId } : {};
     const { takenAt, homeBytes, uid, format } = taken;
     const row = { takenAt, homeBytes, uid, format, ...chained };

@@ -133,6 +133,15 @@ async function leaveRoom(spaceId: string, bytes: number): Promise<void> {
   ]);
 }
 
+async function headOf(id: string): Promise<{ parentId: string | null }> {
+  const sql =
+    'SELECT s.parent_id AS parentId FROM home_saves s JOIN computers c ON c.home_save_id = s.id WHERE c.id = ?';
+  const [rows] = await services.database.pool.query(sql, [id]);
+  const [head] = rows as { parentId: string | null }[];
+  if (head === undefined) throw new Error(`The computer ${id} has no head.`);
+  return head;
+}
+
 test('A home that exceeds the quota is saved once its files are deleted', async () => {
   await using built = await buildHost();
   const { host } = built;
@@ -203,4 +212,21 @@ test('A save goes on with its snapshot after the store was away', async () => {
   expect(await rowsOf('home_save_pieces', spaceId)).toHaveLength(1);
   await homeSaves.release(id, forEver);
   expect(await get(id)).toMatchObject({ homeSaveId: kept[0] });
+});
+
+test('Changes are saved while the quota has room for them, but not for the whole home that is due', async () => {
+  await using built = await buildHost();
+  const { host } = built;
+  const { id, spaceId } = await startOn(host);
+  const homeSaves = savesOn(host);
+  for (const file of ['one', 'two']) {
+    await runOn(host.client(id), `head -c 3000000 /dev/urandom > ${file}`);
+    await homeSaves.release(id, forEver);
+  }
+  const { homeSaveId } = await get(id);
+  await leaveRoom(spaceId, 1_000_000);
+  await runOn(host.client(id), 'echo small > small');
+  await expect(homeSaves.release(id, forEver)).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED' });
+  await homeSaves.release(id, forEver);
+  expect(await headOf(id)).toEqual({ parentId: homeSaveId });
 });

@@ -59,9 +59,12 @@ async function store(save: HomeSave, number: number, bytes: number): Promise<str
 }
 
 /** Begins a save, and stores its only piece. `kept` are the saves of which the host has the snapshot. */
-async function upload(computer: Built, { bytes = 10, kept = [] as string[] } = {}): Promise<HomeSave> {
+async function upload(
+  computer: Built,
+  { bytes = 10, kept = [] as string[], avoidsBase = false } = {},
+): Promise<HomeSave> {
   const begun = await begin(computer, kept);
-  const save = await noteTaken(environment.database, begun, taken(), kept);
+  const save = await noteTaken(environment.database, begun, taken(), kept, { avoidsBase });
   if (save === undefined) throw new Error('The save was given up.');
   await store(save, 0, bytes);
   return save;
@@ -169,6 +172,15 @@ test('A chain that weighs more than half of its base is followed by a new base, 
   expect(next).toMatchObject({ parentId: null, baseId: next.id });
   await collect(computer.spaceId);
   expect(await stateOf(computer.spaceId)).toEqual({ saves: [next.id], objects: 1 });
+});
+
+test('A chain may weigh four times as much before a new base that has no room in the quota', async () => {
+  const computer = await buildComputer();
+  const base = await save(computer, { bytes: 100 });
+  const long = await save(computer, { bytes: 190, kept: [base.id] });
+  const longer = await save(computer, { bytes: 20, kept: [long.id], avoidsBase: true });
+  expect(longer).toMatchObject({ parentId: long.id, baseId: base.id });
+  expect(await save(computer, { kept: [longer.id], avoidsBase: true })).toMatchObject({ parentId: null });
 });
 
 test('A save is given up with its objects, unless it is complete', async () => {
