@@ -80,6 +80,13 @@ export class HomeSaves {
 
   /** Saves all of a home that nothing changes any more. The save goes on if the signal ends the wait for it. */
   async release(computerId: string, signal: AbortSignal): Promise<void> {
+    const { database, host } = this.#deps;
+    const { hostId, saves } = host;
+    if (saves.format === 'tar' && (await savedHere(database, hostId, [computerId])).length > 0) {
+      // Times of files may hide a change, as when the clock was set back. So the home is saved in any case.
+      await this.#idle(computerId, signal);
+      await saves.keepOnly(computerId, []);
+    }
     while (await this.#isUnsaved(computerId, signal)) {
       const isSaved = await untilAborted(this.#save(computerId), signal);
       if (!isSaved) throw new Error('This host may not save the computer.');
@@ -153,14 +160,18 @@ export class HomeSaves {
    * be complete.
    */
   async #isUnsaved(computerId: string, signal: AbortSignal): Promise<boolean> {
-    const underWay = this.#underWay.get(computerId);
-    if (underWay !== undefined) await untilAborted(Promise.allSettled([underWay]), signal);
+    await this.#idle(computerId, signal);
     const { database, host } = this.#deps;
     const { hostId, saves } = host;
     const where = { computerId, hostId };
     await this.#keepUseful(computerId);
     if ((await unfinished(database.pool, where)).length > 0) return true;
     return (await saves.changed()).includes(computerId);
+  }
+
+  /** Waits for the save that is under way. */
+  async #idle(computerId: string, signal: AbortSignal): Promise<void> {
+    await untilAborted(Promise.allSettled([this.#underWay.get(computerId)]), signal);
   }
 
   /** Saves a home once. Concurrent calls share one save. */

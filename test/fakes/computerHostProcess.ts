@@ -75,6 +75,7 @@ const host: ComputerHost = {
   },
   // Its computers have no homes.
   saves: {
+    format: 'btrfs',
     changed: async () => [],
     kept: () => [],
     take: () => Promise.reject(new Error('There is no home.')),

@@ -151,6 +151,8 @@ export interface Host {
  * `DISK_FULL` and leave the computer and its earlier saves as they are.
  */
 export interface HostSaves {
+  /** How this host takes saves. */
+  readonly format: SaveFormatName;
   /**
    * The computers whose homes have changed since their newest save here, or have none. Looks at all homes at once; with
    * the format `tar`, through all files.

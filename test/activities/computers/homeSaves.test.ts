@@ -1,8 +1,11 @@
+import { utimesSync } from 'node:fs';
+import { join } from 'node:path';
 import type { HostDeps } from '../../../activities/computers/deps.ts';
 import { HomeSaves } from '../../../activities/computers/homeSaves.ts';
 import { startOrdered } from '../../../activities/computers/startOrdered.ts';
 import { DomainError } from '../../../base/errors.ts';
 import { createServices, type Services } from '../../../bin/support/services.ts';
+import { hostLayout } from '../../../integrations/computers/host/layout.ts';
 import { type Computer, findComputer } from '../../../models/computers/computer.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import { createLogger } from '../../../telemetry/logger.ts';
@@ -229,4 +232,32 @@ test('Changes are saved while the quota has room for them, but not for the whole
   await expect(homeSaves.release(id, forEver)).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED' });
   await homeSaves.release(id, forEver);
   expect(await headOf(id)).toEqual({ parentId: homeSaveId });
+});
+
+test('Without btrfs, changes are saved although the clock was set back', async () => {
+  await using built = await buildHost({ drivers: ['bubblewrap'], without: ['cgroups', 'image'] });
+  const { host, dir } = built;
+  const { id } = await startOn(host);
+  const homeSaves = savesOn(host);
+  await homeSaves.release(id, forEver);
+  const { homeSaveId } = await get(id);
+  const folder = join(hostLayout(dir).saves, id, homeSaveId ?? '');
+  await runOn(host.client(id), 'echo one > one');
+  // The home was saved by a clock that was an hour fast.
+  const inAnHour = Date.now() / 1_000 + 3_600;
+  utimesSync(folder, inAnHour, inAnHour);
+  expect(await host.saves.changed()).toEqual([id]);
+  // The clock has passed that time since, so the change looks saved.
+  const now = Date.now() / 1_000;
+  utimesSync(folder, now, now);
+  expect(await host.saves.changed()).toEqual([]);
+  await homeSaves.release(id, forEver);
+  expect((await get(id)).homeSaveId).not.toBe(homeSaveId);
+  // An earlier save that stays, since a snapshot names it, hides nothing and is not saved again and again.
+  await host.saves.take(id, 'hsv_named');
+  utimesSync(join(hostLayout(dir).saves, id, 'hsv_named'), inAnHour, inAnHour);
+  await host.saves.take(id, 'hsv_next');
+  expect(await host.saves.changed()).toEqual([]);
+  await runOn(host.client(id), 'echo two > two');
+  expect(await host.saves.changed()).toEqual([id]);
 });

@@ -43,10 +43,12 @@ export class Saves implements HostSaves {
   readonly #parts: Parts;
   readonly #format: SaveFormat;
   readonly #saving = new Lanes();
+  readonly format: SaveFormatName;
 
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#format = parts.context.disks.kind === 'limited' ? btrfsSaves(parts.context) : tarSaves(parts.context);
+    this.format = this.#format.name;
   }
 
   async changed(): Promise<string[]> {
@@ -75,7 +77,7 @@ export class Saves implements HostSaves {
       const kept = existsSync(snapshotIn(folder)) ? snapshotIn(folder) : home;
       // The folder was made right before the snapshot.
       const { birthtime: takenAt } = statSync(folder);
-      return { takenAt, homeBytes: await context.disks.usedBytes(kept), uid, format: this.#format.name };
+      return { takenAt, homeBytes: await context.disks.usedBytes(kept), uid, format: this.format };
     });
   }
 

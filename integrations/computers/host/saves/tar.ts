@@ -1,4 +1,5 @@
-import { statSync } from 'node:fs';
+import { readdirSync, statSync, utimesSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { run } from '../../spawner/spawner.ts';
 import { patiently } from '../../spawner/streams.ts';
 import { openPack } from '../../system/tar.ts';
@@ -20,11 +21,19 @@ export function tarSaves({ layout, log }: Pick<HostContext, 'layout' | 'log'>): 
         const folders = saveIdsOf(layout, computerId).map((saveId) => saveFolder(layout, computerId, saveId));
         const newest = folders.toSorted((one, other) => statSync(other).mtimeMs - statSync(one).mtimeMs)[0];
         const { home } = computerLayout(layout, computerId);
-        if (newest === undefined || (await isChanged(home, newest))) found.push(computerId);
+        // If the clock was set back since, changes are older than the folder.
+        const isKnown = newest !== undefined && statSync(newest).mtimeMs <= Date.now();
+        if (!isKnown || (await isChanged(home, newest))) found.push(computerId);
       }
       return found;
     },
-    keep: async () => undefined,
+    // After the clock was set back, earlier saves would look newer than this one.
+    async keep(_home, folder) {
+      const all = dirname(folder);
+      for (const name of readdirSync(all)) {
+        if (name !== basename(folder)) utimesSync(join(all, name), 0, 0);
+      }
+    },
     async open({ home }, signal) {
       const leaveOut = () => log('warn', { home }, 'A file of a home may not be read, and is not saved');
       return openPack(home, { signal, leaveOut, through: [...patiently, ...(await seeingAll())] });
