@@ -10,6 +10,8 @@ interface ProgramOptions {
   through?: readonly string[] | undefined;
   /** Called with each line of the program's standard error. */
   complain?: (line: string) => void;
+  /** The reason of a failure, which stays in its message although the program writes more lines after it. */
+  reason?: RegExp;
   /** Exit codes other than 0 that are no failure. */
   fineCodes?: readonly number[];
 }
@@ -25,7 +27,7 @@ export interface Program {
   ended: Promise<void>;
 }
 
-/** The message has the last line of the program's standard error. */
+/** The message has the last line of the program's standard error, or the line that gives the reason. */
 export class ProgramFailed extends Error {
   override readonly name = 'ProgramFailed';
   /** Its exit code or signal, such as ` (2)`. */
@@ -41,7 +43,7 @@ export class ProgramFailed extends Error {
 export async function openProgram(
   file: string,
   args: readonly string[],
-  { signal, through = [], complain, fineCodes = [] }: ProgramOptions,
+  { signal, through = [], complain, reason, fineCodes = [] }: ProgramOptions,
 ): Promise<Program> {
   signal.throwIfAborted();
   const opened = Promise.withResolvers<Socket>();
@@ -64,8 +66,8 @@ export async function openProgram(
   const command = [...through, file, ...args];
   const program = spawner().ask({ do: 'stream', command }, (news, socket) => {
     if (news.news === 'report') {
-      complaint = news.line;
-      complain?.(complaint);
+      if (reason?.test(complaint) !== true) complaint = news.line;
+      complain?.(news.line);
     } else if (news.news === 'opened' && socket !== undefined) opened.resolve(socket);
     else if (news.news === 'failed') end(new ProgramFailed(file, '', news.reason));
     else if (news.news === 'ended') {

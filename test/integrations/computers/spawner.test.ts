@@ -163,6 +163,14 @@ describe('a program with a stream', () => {
     await expect(openProgram('none', [], { signal }).then(({ ended }) => ended)).rejects.toThrow('none failed (127)');
   });
 
+  it('fails with the line that gives the reason, although more lines follow', async () => {
+    const { ended } = await openProgram('sh', ['-c', 'echo the reason >&2; echo more >&2; exit 3'], {
+      signal,
+      reason: /reason/,
+    });
+    await expect(ended).rejects.toThrow('sh failed (3): the reason');
+  });
+
   it('is killed when its stream is destroyed, or when the signal aborts, also while no more input comes', async () => {
     const one = await waiting();
     one.program.stream.destroy();

@@ -22,14 +22,18 @@ export function btrfsSaves({ layout }: Pick<HostContext, 'layout'>): SaveFormat 
     },
     open({ folder, parent }, signal) {
       const since = parent === null ? [] : ['-p', snapshotIn(parent)];
-      return openProgram('btrfs', ['send', '--quiet', ...since, snapshotIn(folder)], { signal, through: patiently });
+      const args = ['send', '--quiet', ...since, snapshotIn(folder)];
+      return openProgram('btrfs', args, { signal, through: patiently, reason: pathTooLong });
     },
   };
 }
 
+/** Its other thread may complain of the closed stream after that. */
+const pathTooLong = /send ioctl failed with -36\b/;
+
 /** Whether `btrfs send` failed because a path has more than 4,095 bytes. */
 export function isPathTooLong(error: unknown): boolean {
-  return error instanceof ProgramFailed && error.message.includes('failed with -36');
+  return error instanceof ProgramFailed && pathTooLong.test(error.message);
 }
 
 /** Writes down what programs have written so far. */
