@@ -23,8 +23,12 @@ test('the object store refuses requests without a key and pages of other origins
 
 test('a clock that differs from the object store’s is named', async () => {
   const now = Date.now;
-  jest.spyOn(Date, 'now').mockImplementation(() => now() + 3_600_000);
-  await expect(checkStorage(config)).rejects.toMatchObject({ name: 'RequestTimeTooSkewed' });
+  const clock = jest.spyOn(Date, 'now').mockImplementation(() => now() + 3_600_000);
+  try {
+    await expect(checkStorage(config)).rejects.toMatchObject({ name: 'RequestTimeTooSkewed' });
+  } finally {
+    clock.mockRestore(); // Jest measures the file with this clock
+  }
 });
 
 test('an open object store is reported', async () => {
