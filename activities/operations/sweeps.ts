@@ -24,7 +24,7 @@ export function createOperationSweeps({ config, database, logger, workflows }: C
   async function lookAfter(operation: UnendedOperation, isWell: boolean): Promise<Swept> {
     const { id, kind, cancelRequestedAt } = operation;
     if (workflows.isOfObject(kind)) {
-      const tell = cancelRequestedAt === null ? workflows.startOperation : workflows.cancelOperation;
+      const tell = cancelRequestedAt === null ? workflows.remindOperation : workflows.cancelOperation;
       return asSwept(await tell(operation), 'reminded');
     }
     const state = isWell ? 'running' : await workflows.describeOperation(kind, id);

@@ -1,7 +1,7 @@
 import type { SearchAttributePair } from '@temporalio/common';
 import type { LauncherParts, Reached } from '../launcherKit.ts';
 import { findDefinition, isOfObject } from '../operations/index.ts';
-import type { OperationReference } from '../operations/operation.ts';
+import type { ObjectOperation, OperationReference } from '../operations/operation.ts';
 import { kindKey, spaceIdKey, userIdKey } from '../searchKeys.ts';
 import { operationWorkflowId } from '../workflowIds.ts';
 import type { createComputerLauncher } from './computers.ts';
@@ -14,6 +14,12 @@ type Subjects = ReturnType<typeof createComputerLauncher> &
   ReturnType<typeof createDatabaseLauncher>;
 
 export function createOperationLauncher({ config, kit, logger }: LauncherParts, actors: Subjects) {
+  function tellSubject({ object }: ObjectOperation, operation: OperationReference): Promise<Reached> {
+    const subject = subjectOf(operation);
+    if (object === 'repository') return actors.startRepository(subject);
+    return object === 'database' ? actors.startDatabase(subject) : actors.startComputer(subject);
+  }
+
   return {
     /**
      * Starts the workflow of an operation whose row is written. An operation of a kind that only a newer version knows
@@ -26,10 +32,9 @@ export function createOperationLauncher({ config, kit, logger }: LauncherParts, 
         return 'late';
       }
       if ('object' in definition) {
-        const subject = subjectOf(operation);
-        if (definition.object === 'repository') return actors.startRepository(subject);
-        if (definition.object === 'database') return actors.startDatabase(subject);
-        return definition.isUrgent ? actors.interruptComputer(subject) : actors.startComputer(subject);
+        return definition.isUrgent
+          ? actors.interruptComputer(subjectOf(operation))
+          : tellSubject(definition, operation);
       }
       const { workflow, args, taskQueue } = definition.start(operation, config);
       const attributes: SearchAttributePair[] = [
@@ -43,6 +48,15 @@ export function createOperationLauncher({ config, kit, logger }: LauncherParts, 
 
     /** Whether the workflow of its subject does the operation. To resume it, the subject has to be told again. */
     isOfObject,
+
+    /**
+     * Tells the workflow of the subject again of an operation that has not ended. The step under way goes on: if each
+     * reminder interrupted it, a long one would never end.
+     */
+    async remindOperation(operation: OperationReference): Promise<Reached> {
+      const definition = findDefinition(operation.kind);
+      return definition !== undefined && 'object' in definition ? tellSubject(definition, operation) : 'late';
+    },
 
     /** Asks the workflow that does an operation to cancel it. */
     cancelOperation(operation: OperationReference): Promise<Reached> {
