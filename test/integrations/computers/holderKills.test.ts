@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { HostClient } from '../../../integrations/computers/hostClient.ts';
 import { ProcessStore } from '../../../integrations/computers/processes/processStore.ts';
 import { positionAfter } from '../../../integrations/computers/processes/records.ts';
+import type { OutputRecord } from '../../../integrations/computers/types.ts';
 import { temporaryFolder } from '../../support/folders.ts';
 import { agentIn, type HeldComputer, heldComputer, outputIn, outputOf } from '../../support/holder.ts';
 import { inFull } from '../../support/inFull.ts';
@@ -135,10 +136,12 @@ it('a killed holder ends its sandbox, and its processes are lost but their outpu
 it('a holder whose sandbox ends records the ends of its processes, and followers see them', async () => {
   const { client, spec, initPid, ended, end } = await newComputer();
   await client.startProcess({ processId: 'p', command: 'echo told; sleep 1009' });
-  for await (const { kind } of client.output('p', { follow: true })) if (kind === 'stdout') break;
-  const following = outputOf(client, 'p');
-  process.kill(initPid, 'SIGKILL');
-  expect((await following).exit).toMatchObject({ state: 'killed', killedBy: 'stop' });
+  const records: OutputRecord[] = [];
+  for await (const record of client.output('p', { follow: true })) {
+    records.push(record);
+    if (record.kind === 'stdout') process.kill(initPid, 'SIGKILL');
+  }
+  expect(outputIn(records).exit).toMatchObject({ state: 'killed', killedBy: 'stop' });
   await ended;
   expect(end()).toMatchObject({ generation: 1, reason: expect.stringMatching(/^The sandbox has ended/) });
   expect(existsSync(spec.socketPath)).toBe(false);
