@@ -251,7 +251,13 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       expires_at: new Date(),
     },
     home_saves: saveRow({ spaceId: user.spaceId, computerId }),
-    home_save_pieces: { save_id: 'hsv_1', number: 0, space_id: user.spaceId, object_key: 'none', stored_bytes: 0 },
+    home_save_pieces: {
+      save_id: newId('homeSave'),
+      number: 0,
+      space_id: user.spaceId,
+      object_key: 'none',
+      stored_bytes: 0,
+    },
     computer_snapshots: {
       id: newId('computerSnapshot'),
       space_id: user.spaceId,
