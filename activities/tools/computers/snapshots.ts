@@ -1,4 +1,3 @@
-import { lookUntil } from '../../../base/async.ts';
 import { DomainError } from '../../../base/errors.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { getComputer } from '../../../models/computers/computer.ts';
@@ -7,8 +6,9 @@ import { askToFork } from '../../../models/computers/forks.ts';
 import { askToRestore } from '../../../models/computers/restoring.ts';
 import { getSnapshot, listSnapshots } from '../../../models/computers/snapshots.ts';
 import { askForSnapshot } from '../../../models/computers/snapshotting.ts';
-import { type Operation, operationModels } from '../../../models/operations/operation.ts';
+import type { Operation } from '../../../models/operations/operation.ts';
 import { actorOfTurn, idOfCall } from '../calls.ts';
+import { resultOf } from '../operations.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
 import { type ComputerInput, type ComputerToolDeps, computerOfCall, computerProperty } from './place.ts';
 
@@ -27,19 +27,10 @@ const nameProperty = { type: 'string', minLength: 1, maxLength: 100, pattern: '\
 
 /** Tools that keep, restore and copy the homes of computers. */
 export function computerSnapshotTools(deps: ComputerToolDeps): ServerTool[] {
-  const { database, workflows } = deps;
+  const { database } = deps;
 
   async function done(operation: Operation | undefined, signal: AbortSignal): Promise<void> {
-    if (operation === undefined) return;
-    if (operation.status === 'running') void workflows.startOperation(operation);
-    const ended = await lookUntil(
-      () => operationModels(database).Operation.findByPk(operation.id),
-      (now) => now?.status !== 'running',
-      { signal, firstMs: 20, mostMs: 500 },
-    );
-    if (ended?.status === 'succeeded') return;
-    const { errorCode, errorDetail } = ended ?? {};
-    throw new DomainError('conflict', errorCode ?? 'OPERATION_CANCELLED', errorDetail ?? 'It was cancelled.');
+    if (operation !== undefined) await resultOf(deps, operation, signal);
   }
 
   async function take(turn: Turn, call: { toolCallId: string; target: string; name?: string }, signal: AbortSignal) {

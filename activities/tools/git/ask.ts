@@ -1,11 +1,9 @@
-import { lookUntil } from '../../../base/async.ts';
-import { DomainError } from '../../../base/errors.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { askForChange, type ChangeInput } from '../../../models/git/changes.ts';
 import { askOfDraft, type DraftInput } from '../../../models/git/drafting.ts';
 import type { GitChangeKind } from '../../../models/git/orders.ts';
-import { operationModels } from '../../../models/operations/operation.ts';
 import { actorOfTurn } from '../calls.ts';
+import { resultOf } from '../operations.ts';
 import type { GitToolDeps } from './place.ts';
 
 /** Extra time, since other orders of the repository may come first. */
@@ -27,13 +25,5 @@ export async function ask(
     order.kind === 'commitDraft'
       ? await askOfDraft(database, { ...request, ...order })
       : await askForChange({ database, config }, { ...request, ...order });
-  if (operation.status === 'running') void workflows.startOperation(operation);
-  const ended = await lookUntil(
-    () => operationModels(database).Operation.findByPk(operation.id),
-    (now) => now?.status !== 'running',
-    { signal, firstMs: 20, mostMs: 500 },
-  );
-  if (ended?.status === 'succeeded') return ended.result ?? {};
-  const { errorCode, errorDetail } = ended ?? {};
-  throw new DomainError('conflict', errorCode ?? 'OPERATION_CANCELLED', errorDetail ?? 'The operation was cancelled.');
+  return resultOf({ database, workflows }, operation, signal);
 }
