@@ -1,39 +1,26 @@
 import { rmSync } from 'node:fs';
-import type { HostDeps } from '../../../activities/computers/deps.ts';
 import { HomeSaves } from '../../../activities/computers/homeSaves.ts';
 import { startOrdered } from '../../../activities/computers/startOrdered.ts';
-import { createServices, type Services } from '../../../bin/support/services.ts';
+import type { Services } from '../../../bin/support/services.ts';
+import type { Host } from '../../../integrations/computers/host/host.ts';
 import { computerLayout, hostLayout } from '../../../integrations/computers/host/layout.ts';
 import { type Computer, findComputer } from '../../../models/computers/computer.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
-import { createLogger } from '../../../telemetry/logger.ts';
-import { createLauncher } from '../../../temporal/launcher.ts';
 import { buildHost, runOn } from '../../builders/host.ts';
+import { buildHostServices } from '../../builders/hostServices.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
-import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
 // Homes that are missing or damaged on one of both sides: on their host, or in the object store.
 
-let environment: TestEnvironment;
+let worker: Awaited<ReturnType<typeof buildHostServices>>;
 let services: Services;
 beforeAll(async () => {
-  environment = await createTestEnvironment();
-  const { config, database } = environment;
-  const logger = createLogger({ level: 'silent' });
-  services = await createServices({ config, logger, readers: false, remoteWriters: false, database });
+  worker = await buildHostServices();
+  ({ services } = worker);
 });
-afterAll(async () => {
-  await services.close();
-  await environment.close();
-});
+afterAll(() => worker.close());
 
-type Host = Awaited<ReturnType<typeof buildHost>>['host'];
-
-function depsOn(host: Host): HostDeps {
-  const { config, logger, temporal } = services;
-  const workflows = createLauncher({ client: temporal.client, config, logger, sharesWorkersConnection: false });
-  return { ...services, workflows, host, environment: {} };
-}
+const depsOn = (host: Host) => worker.depsOn(host);
 
 const change = (set: string, values: unknown[]) =>
   services.database.pool.query(`UPDATE computers SET ${set} WHERE id = ?`, values);
