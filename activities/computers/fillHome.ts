@@ -4,6 +4,7 @@ import type { FillOptions, StoredSave } from '../../integrations/computers/host/
 import { type Computer, findComputer } from '../../models/computers/computer.ts';
 import type { ComputerOrder } from '../../models/computers/computers.ts';
 import { chainOf, findSave, type HomeSave, pieceKeys } from '../../models/computers/saveRows.ts';
+import { saveBroken } from '../../models/computers/sealedSaves.ts';
 import type { HostDeps } from './deps.ts';
 
 export type FillDeps = Pick<HostDeps, 'database' | 'host' | 'storage' | 'sealedSaves'>;
@@ -36,7 +37,7 @@ export async function replaceHome(
 
 async function savedAs({ database }: FillDeps, saveId: string): Promise<HomeSave> {
   const save = await findSave(database.pool, saveId);
-  if (save === undefined) throw broken();
+  if (save === undefined) throw saveBroken();
   return save;
 }
 
@@ -51,7 +52,7 @@ async function fill(deps: FillDeps, computerId: string, head: HomeSave, options:
 
 function savedHome(deps: FillDeps, save: HomeSave): StoredSave {
   const { id, format, uid, homeBytes } = save;
-  if (format === null) throw broken();
+  if (format === null) throw saveBroken();
   return { saveId: id, format, uid, homeBytes: Number(homeBytes), open: (signal) => openSave(deps, save, signal) };
 }
 
@@ -62,14 +63,14 @@ async function* openSave(
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
   const keys = await pieceKeys(database, { id });
-  if (keys.length !== pieces) throw broken();
+  if (keys.length !== pieces) throw saveBroken();
   for (const [number, key] of keys.entries()) {
     signal.throwIfAborted();
     const sealed = await storage
       .read(key)
       .then(buffer)
       .catch((error: unknown) => {
-        throw isDamaged(error) ? broken(error) : error;
+        throw isDamaged(error) ? saveBroken(error) : error;
       });
     yield await sealedSaves.open({ spaceId, saveId: id, number }, sealed);
   }
@@ -92,9 +93,4 @@ export async function opens(deps: FillDeps, computerId: string, signal: AbortSig
     if (error instanceof DomainError && error.code === 'SAVE_BROKEN') return false;
     throw error;
   }
-}
-
-function broken(cause?: unknown): DomainError {
-  const detail = 'The saved home of the computer is damaged and cannot be opened.';
-  return new DomainError('unprocessable', 'SAVE_BROKEN', detail, { cause });
 }

@@ -3,6 +3,7 @@ import { constants, zstdCompress, zstdDecompress } from 'node:zlib';
 import { DomainError } from '../../base/errors.ts';
 import type { Envelope } from '../../crypto/envelope.ts';
 import { DecryptionError } from '../../crypto/errors.ts';
+import { detailOf } from './reasons.ts';
 
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
@@ -31,9 +32,12 @@ export function createSealedSaves(envelope: Envelope) {
         return await decompress(await envelope.open(piece.spaceId, contextOf(piece), sealed));
       } catch (error) {
         if (!(error instanceof DecryptionError)) throw error;
-        const detail = 'The saved home of the computer is damaged and cannot be opened.';
-        throw new DomainError('unprocessable', 'SAVE_BROKEN', detail, { cause: error });
+        throw saveBroken(error);
       }
     },
   };
+}
+
+export function saveBroken(cause?: unknown): DomainError {
+  return new DomainError('unprocessable', 'SAVE_BROKEN', detailOf('SAVE_BROKEN'), { cause });
 }

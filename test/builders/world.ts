@@ -235,7 +235,7 @@ export const objects: Record<string, Builder> = {
     const { data } = await world.send<{ data: { id: string }[] }>('owner', 'GET', path);
     return (await world.send<{ id: string }>('owner', 'POST', `${path}/${data.at(-1)?.id}/ports`, { port: 80 })).id;
   },
-  // Of the newest computer. It was never used, and cannot be asked for a snapshot.
+  // A row, because the newest computer was never used and cannot be asked for a snapshot.
   snapshotId: async (world) => {
     const { spaceId, computerId, createdBy } = await ownerOf(world);
     const [id, save] = [newId('computerSnapshot'), saveRow({ spaceId, computerId })];

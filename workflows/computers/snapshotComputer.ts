@@ -28,7 +28,7 @@ export async function snapshotComputer(input: SnapshotComputerInput): Promise<vo
       taskQueue: `${queuePrefix}${next.hostId}`,
       // A host that takes no work for so long is lost, or has lost the computer: the next look says so.
       scheduleToStartTimeout: hostLostMs,
-      // Of a large home that was never saved.
+      // A large home that was never saved takes long.
       startToCloseTimeout: '4 hours',
       heartbeatTimeout: heartbeatTimeoutMs,
       summary: next.hostId,
