@@ -4,7 +4,7 @@ import { cachedGvisor } from './gvisor.ts';
 import { describePackages, installOptional, missingPackages } from './install.ts';
 
 /** Programs that computers need, with their packages. */
-const packages = { bwrap: 'bubblewrap', 'mkfs.btrfs': 'btrfs-progs' } as const;
+const packages = { bwrap: 'bubblewrap', 'mkfs.btrfs': 'btrfs-progs', mmdebstrap: 'mmdebstrap' } as const;
 
 /**
  * Installs the packages for computers, if root may do so, and names the folder for them. Computers are optional, so a
@@ -14,7 +14,7 @@ export async function prepareComputers(context: StackContext): Promise<Record<st
   if (process.platform !== 'linux') return {};
   await installOptional(context, missingPackages(packages, context), {
     purpose: 'sandboxes for computers',
-    without: 'Computers are off, or have no limit on their disks.',
+    without: 'Computers are off, have no limit on their disks, or no environments.',
   });
   const { environment, servicesDir } = context;
   const runsc = environment.ATRIUM_COMPUTERS_RUNSC ? undefined : cachedGvisor(context);

@@ -22,7 +22,18 @@ export interface ComputerSpec {
   /** Undefined: the host's first driver. */
   driver?: DriverName;
   env: Record<string, string>;
+  /** A computer that has no files yet begins with this base as its root file system. */
+  base?: BaseName;
+  /** With a root file system of its own: the user of its processes (undefined: root), and where they start. */
+  user?: string;
+  workdir?: string;
 }
+
+/**
+ * A root file system that hosts can make. A computer that began with one has its root file system where others have
+ * their home, with the home in it at /home/user, and its processes may be root.
+ */
+export type BaseName = 'debian';
 
 export type DriverName = 'bubblewrap' | 'gvisor' | 'docker';
 

@@ -8,6 +8,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -26,6 +27,8 @@ const (
 	// of its computer.
 	threads     = maxSlowCalls + 3
 	memoryBytes = 64 << 20
+	// As shells say that a command cannot be run.
+	commandFailed = 126
 )
 
 // A request of the holder (protocol/agentRequests.ts): `Kind` says which of the fields it has.
@@ -46,6 +49,13 @@ type refusal string
 func (r refusal) Error() string { return string(r) }
 
 func main() {
+	if len(os.Args) > 1 {
+		if err := runCommand(os.Args[1], os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(commandFailed)
+		}
+		return
+	}
 	closeStrayDescriptors()
 	// Set our own mask instead of inheriting the one of the process that started the sandbox.
 	syscall.Umask(0o022)
@@ -75,6 +85,20 @@ func main() {
 	}()
 	holder.read(withoutThread(0))
 	endAll()
+}
+
+// runCommand does one thing instead of being an agent.
+func runCommand(name string, arguments []string) error {
+	switch {
+	case name == mountCommand:
+		return mountMapped(arguments)
+	case name == pauseCommand:
+		pause()
+		return nil
+	case name == asCommand && len(arguments) > 1:
+		return runAs(arguments[0], arguments[1:])
+	}
+	return refusal("COMMAND_NOT_FOUND")
 }
 
 func serve(programs *processes, s *stream, asked *request) {

@@ -17,6 +17,8 @@ type processRequest struct {
 	Pty       *size
 	Input     bool
 	Files     *expectedFiles
+	// The user that runs it. Empty: the agent's own.
+	User string
 }
 
 // A command line, or a text for the shell.
@@ -63,10 +65,17 @@ func (p *processes) start(asked *processRequest, s *stream) error {
 		if err != nil || !info.IsDir() {
 			return struct{}{}, refusal("CWD_NOT_FOUND")
 		}
-		return struct{}{}, requireFiles(asked.Files)
+		if asked.User != "" {
+			_, err = findAccount(asked.User)
+		}
+		return struct{}{}, errors.Join(err, requireFiles(asked.Files))
 	})
 	if err != nil {
 		return err
+	}
+	command := asked.Command
+	if asked.User != "" {
+		command = asUser(asked.User, command)
 	}
 	attributes := &syscall.ProcAttr{Dir: asked.Cwd, Sys: &syscall.SysProcAttr{Setsid: true}}
 	for name, value := range asked.Env {
@@ -80,7 +89,7 @@ func (p *processes) start(asked *processRequest, s *stream) error {
 	var pid int
 	var ended <-chan syscall.WaitStatus
 	if err == nil {
-		pid, ended, err = children.start(asked.Command, attributes)
+		pid, ended, err = children.start(command, attributes)
 	}
 	closeAll(attributes.Files)
 	if err != nil {

@@ -2,7 +2,7 @@ import type { CgroupRoots } from '../host/confinement/cgroupRoots.ts';
 import type { Confinement } from '../host/confinement/confinement.ts';
 import type { OwnView } from '../host/machine/machine.ts';
 import type { ComputerRecord } from '../host/records.ts';
-import type { ReleaseOrder, SandboxSource } from '../protocol/holderSpec.ts';
+import type { ReleaseOrder, SandboxSource, SystemMount } from '../protocol/holderSpec.ts';
 import type { ComputerLimits, DriverName } from '../types.ts';
 import type { Machine } from './seccomp/syscalls.ts';
 
@@ -34,6 +34,8 @@ export interface SandboxOrder {
   viewDir: string;
   limits: ComputerLimits;
   readOnly: ReadOnlyFiles;
+  /** Its root file system, if it has one of its own. Then `homeDir` is not used. */
+  system?: SystemMount;
 }
 
 /**

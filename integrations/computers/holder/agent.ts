@@ -122,6 +122,7 @@ export class Agent {
 /** The agent's refusals, and the errors that callers get for them. */
 const refusals: Record<string, [DomainErrorKind, string]> = {
   CWD_NOT_FOUND: ['unprocessable', 'The working folder does not exist.'],
+  USER_NOT_FOUND: ['unprocessable', 'The computer has no user of the name that its environment sets.'],
   FILES_CHANGED: ['conflict', 'A file of the program has another content than it must have.'],
   COMMAND_NOT_FOUND: ['unprocessable', 'The program does not exist.'],
   COMMAND_NOT_STARTED: ['unprocessable', 'The program cannot be started.'],

@@ -20,7 +20,8 @@ import { HolderProcesses } from './processes/processes.ts';
 import { Cells } from './sandboxes/cells.ts';
 import { attachContainer } from './sandboxes/container.ts';
 import { MachineView } from './sandboxes/machineView.ts';
-import { makeSandbox, type Sandbox } from './sandboxes/sandbox.ts';
+import { type BegunSandbox, makeSandbox, type Sandbox } from './sandboxes/sandbox.ts';
+import { beginSystem } from './sandboxes/system.ts';
 import { Screens } from './screens/screens.ts';
 import { ScreenThread, screenProgram } from './screens/screenThread.ts';
 
@@ -47,12 +48,13 @@ export async function holdComputer(spec: HolderSpec, { report, ordered }: Starte
   let sandbox: Sandbox;
   try {
     const container = 'kind' in spec.sandbox ? await attachContainer(spec.sandbox) : undefined;
+    const begun = await beginAsRoot(spec);
     if (become !== null) becomeUser(become);
     process.umask(0o077);
     reserveEnd(spec.endFile);
     if (!('kind' in spec.sandbox) && spec.sandbox.view !== undefined)
       MachineView.begin({ folder: spec.sandbox.view, limits: computer.limits });
-    sandbox = container ?? (await makeSandbox(spec.sandbox as SandboxCommand));
+    sandbox = container ?? (await makeSandbox(spec.sandbox as SandboxCommand, begun));
   } catch (error) {
     const reason = messageOf(error);
     writeEnd(reason);
@@ -75,6 +77,13 @@ export async function holdComputer(spec: HolderSpec, { report, ordered }: Starte
   if (typeof reason !== 'string') return fail(reason.failed);
   writeEnd(reason);
   return 0;
+}
+
+/** Begins a sandbox whose beginning needs root. */
+async function beginAsRoot({ sandbox, become }: HolderSpec): Promise<BegunSandbox | undefined> {
+  if ('kind' in sandbox || sandbox.system === undefined) return undefined;
+  if (become === null) throw new Error('only root can make a sandbox with a root file system of its own');
+  return beginSystem(sandbox, sandbox.system, become);
 }
 
 /** Holds a sandbox from its release to its end. Returns why it has ended. */

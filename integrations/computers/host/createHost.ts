@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { awaitDrivers } from '../drivers/drivers.ts';
 import { HostClient } from '../hostClient.ts';
+import { Bases, baseNames } from './bases.ts';
 import { driversOf, type HostContext, requireHomes } from './context.ts';
 import { tend } from './disks/tend.ts';
 import { FileSandboxes, type SandboxWork } from './files/fileSandboxes.ts';
@@ -74,6 +75,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     for (const each of Object.values(sandboxes)) await each.close(computerId);
   };
   const saves = new Saves({ context, lanes, known, release });
+  const bases = new Bases(context);
   const users = { lanes, saves, sandboxes: Object.values(sandboxes) };
   const sweepAll = () => sweep(context, users);
   for (const done of await sweepAll()) context.log('info', { done }, 'Put computers of an earlier process in order');
@@ -164,9 +166,14 @@ export async function createHost(given: HostOptions): Promise<Host> {
       const inSource: InSource = (work, given) => inLaneOf(lanes, from, (inLane) => work(known(from), inLane), given);
       return lanes.in(to.computerId, async (own) => {
         requireHomes(context);
-        return fork(context, inSource, to, signal ? AbortSignal.any([own, signal]) : own);
+        const { base } = readRecord(layout, from) ?? {};
+        return fork(context, inSource, { ...to, base }, signal ? AbortSignal.any([own, signal]) : own);
       });
     },
+    get bases() {
+      return 'missing' in context.systems ? [] : baseNames;
+    },
+    prepareBase: (base, signal) => bases.prepare(base, signal),
     saves,
     metrics: async (computerId) => metrics(context, known(computerId)),
     inspect: async (computerId) =>

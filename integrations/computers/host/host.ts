@@ -2,7 +2,7 @@ import type { DockerOptions } from '../drivers/docker/driver.ts';
 import type { RefusedDriver } from '../drivers/driver.ts';
 import type { HostClient } from '../hostClient.ts';
 import type { HolderEnd } from '../protocol/holderSpec.ts';
-import type { ComputerLimits, ComputerMetrics, ComputerSpec, DriverName, HostedState } from '../types.ts';
+import type { BaseName, ComputerLimits, ComputerMetrics, ComputerSpec, DriverName, HostedState } from '../types.ts';
 import type { FileLimits } from './files/filePlaces.ts';
 import type { SandboxWork } from './files/fileSandboxes.ts';
 import type { HostLimits } from './machine/machine.ts';
@@ -85,6 +85,8 @@ export interface HostRights {
   /** Whether the file system keeps each home within its limit. Otherwise the host checks from time to time. */
   diskLimits: boolean;
   off: string[];
+  /** Why computers cannot have a root file system of their own. Undefined if they can. */
+  noBases: string | undefined;
 }
 
 /**
@@ -119,6 +121,13 @@ export interface Host {
   destroy(computerId: string): Promise<void>;
   /** Makes the home of a new computer as a copy of `from`'s at this moment. Nothing runs in it. The signal cancels. */
   fork(from: string, to: { computerId: string; limits: ComputerLimits }, signal?: AbortSignal): Promise<void>;
+  /** The bases that computers of this host can begin with. Empty where the machine cannot run such computers. */
+  readonly bases: readonly BaseName[];
+  /**
+   * Makes a base, unless this host has it. Computers with it cannot be made before. Takes minutes; a repeated call
+   * begins anew. Throws `BASES_OFF`, `BASE_FAILED` or `DISK_FULL`.
+   */
+  prepareBase(base: BaseName, signal: AbortSignal): Promise<void>;
   readonly saves: HostSaves;
   metrics(computerId: string): Promise<ComputerMetrics>;
   inspect(computerId: string): Promise<HostedState>;
@@ -198,6 +207,10 @@ export interface FillOptions {
   limits: ComputerLimits;
   spaceId: string;
   signal: AbortSignal;
+  /** Set if the saves are of a root file system. */
+  base?: BaseName;
   /** Whether the home of a stopped computer is replaced. */
   replaces?: boolean;
+  /** With `replaces`: whether the present home becomes the home in the root file system that replaces it. */
+  keepsHome?: boolean;
 }

@@ -19,6 +19,10 @@ export type HostErrorCode =
   | 'PATH_TOO_LONG'
   /** The homes of this host cannot be filled with saves of that format. */
   | 'SAVE_UNREADABLE'
+  /** This machine cannot run computers with a root file system of their own; the message says why. */
+  | 'BASES_OFF'
+  /** A root file system could not be made, for example because packages could not be fetched. */
+  | 'BASE_FAILED'
   /** The computer runs, so its home cannot be replaced. */
   | 'HOME_IN_USE'
   /** The work did not end in time. A repeated call continues it. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { BaseName } from '../types.ts';
 
 /**
  * The paths of a host. Its own names begin with a dot, which no computer's id does. Of a computer's paths only `home`,
@@ -14,6 +15,8 @@ export function hostLayout(dir: string) {
     /** The image is mounted here; without one this is an ordinary folder. */
     homes: join(dir, '.homes'),
     image: join(dir, '.homes.btrfs'),
+    /** The root file systems with which computers begin. No computer's user may enter it. */
+    bases: join(dir, '.homes', '.bases'),
     /** The snapshots of homes that were saved. No computer's user may enter it. */
     saves: join(dir, '.homes', '.saves'),
     runtime: join(dir, '.runtime'),
@@ -43,7 +46,10 @@ export function computerLayout(layout: HostLayout, computerId: string) {
   const run = join(layout.runs, computerId);
   return {
     dir,
+    /** Its home, or with a base the volume of its root file system. */
     home: join(layout.homes, computerId),
+    /** Where its sandbox mounts its root file system. */
+    root: join(dir, 'root'),
     record: join(dir, 'record.json'),
     processes: join(dir, 'processes'),
     run,
@@ -56,6 +62,12 @@ export function computerLayout(layout: HostLayout, computerId: string) {
     view: join(run, 'view'),
   };
 }
+
+/** The volume of a base. It may not be made yet. */
+export const baseVolume = ({ bases }: HostLayout, base: BaseName) => join(bases, base);
+
+/** The root file system in a volume. The volume's own folder is closed to all users of the host. */
+export const rootIn = (volume: string) => join(volume, 'root');
 
 /** An id becomes a folder's name, so it is checked. */
 export function isComputerId(text: string): boolean {

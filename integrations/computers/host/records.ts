@@ -3,14 +3,16 @@ import { makeFolderDurablySync, writeDurablySync } from '../../../disk/durable.t
 import type { HolderEnd } from '../protocol/holderSpec.ts';
 import { ifThere } from '../system/ifThere.ts';
 import type { Stamp } from '../system/stamps.ts';
-import type { ComputerLimits, ComputerSpec } from '../types.ts';
+import type { BaseName, ComputerLimits, ComputerSpec } from '../types.ts';
 import { computerLayout, type HostLayout, isComputerId } from './layout.ts';
 
 /** A host's record of one computer. Only the host writes it. */
 export interface ComputerRecord {
   computerId: string;
-  /** Null if the computer shares our user. */
+  /** Null if the computer shares our user. With a base, the first user of its range, who is root inside. */
   uid: number | null;
+  /** Set if its volume is a root file system. */
+  base?: BaseName;
   limits: ComputerLimits;
   /** Set for a copy that was never started. */
   spaceId?: string;
@@ -19,6 +21,8 @@ export interface ComputerRecord {
   removing?: boolean;
   /** Set while its home is filled from saves. Until that is done, this host does not have the computer. */
   filling?: boolean;
+  /** Set while the home is replaced by a volume into which it was copied. That volume is whole. */
+  carried?: boolean;
 }
 
 export interface ComputerRun {

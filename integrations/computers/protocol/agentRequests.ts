@@ -26,6 +26,8 @@ export interface ProcessRequest {
   input: boolean;
   /** Its folder is absolute. Null if no files are checked. */
   files: ExpectedFiles | null;
+  /** The user who runs it. Empty: the agent's own. */
+  user: string;
 }
 
 export interface ReadRequest {

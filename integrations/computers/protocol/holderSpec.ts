@@ -60,16 +60,33 @@ export interface SandboxCommand {
   args: string[];
   /**
    * Each descriptor from 3 on is a pipe. `write` gets these bytes (base64) and is closed at once; `info` is read as
-   * JSON with `child-pid`; one byte into `block` lets the sandbox go on.
+   * JSON with `child-pid`; one byte into `block` lets the sandbox go on. A line into `go` lets it begin at all.
    */
-  descriptors: ({ kind: 'write'; data: string } | { kind: 'info' } | { kind: 'block' })[];
+  descriptors: ({ kind: 'write'; data: string } | { kind: 'info' } | { kind: 'block' } | { kind: 'go' })[];
   /** The home's path inside, and the variables that every process gets besides the computer's own. */
   home: string;
   env: Record<string, string>;
   /** How to make a cell next to the sandbox. Undefined if this machine cannot isolate single processes. */
   cell?: CellCommand;
-  /** The folder for the machine view. The holder writes it before it makes the sandbox. */
+  /** The folder for the machine view. The holder writes it before the sandbox begins. */
   view?: string;
+  /** Set if the sandbox has a root file system of its own. */
+  system?: SystemMount;
+}
+
+/**
+ * What a holder does as root for a sandbox with a root file system of its own, before the sandbox begins: it gives the
+ * sandbox's user namespace a range of users, and mounts the files so that they belong to these.
+ */
+export interface SystemMount {
+  /** The first user of the range, who is root inside. */
+  firstUid: number;
+  /** The folder with the files. On the disk they have the ids that are seen inside. */
+  folder: string;
+  /** Where it is mounted, in the holder's own mount namespace. */
+  target: string;
+  /** The command that does so: `mounter FOLDER TARGET FIRST_UID`. */
+  mounter: string[];
 }
 
 /**

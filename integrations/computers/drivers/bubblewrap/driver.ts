@@ -4,11 +4,14 @@ import { findSystemProgram } from '../../system/programs.ts';
 import type { Driver, DriverSetting, OpenedDriver } from '../driver.ts';
 import type { Machine } from '../seccomp/syscalls.ts';
 import { complaintOf } from '../trial.ts';
+import { requirePlainMountPoints } from './mountPoints.ts';
 import { cellCommand, sandboxCommand } from './sandbox.ts';
+import { mountPoints } from './system.ts';
 
 interface BubblewrapPrograms {
   bwrap: string;
   prlimit: string;
+  unshare: string;
   machine: Machine;
 }
 
@@ -22,9 +25,12 @@ export async function findBubblewrap(uid: number | undefined): Promise<Bubblewra
     return { refused: 'bubblewrap is missing; install it (Debian and Ubuntu: apt-get install bubblewrap)' };
   }
   const prlimit = findSystemProgram('prlimit');
-  if (prlimit === undefined) return { refused: 'prlimit is missing; install util-linux' };
+  const unshare = findSystemProgram('unshare');
+  if (prlimit === undefined || unshare === undefined) {
+    return { refused: 'prlimit or unshare is missing; install util-linux' };
+  }
   const refused = await trySandbox(bwrap, uid);
-  return refused === undefined ? { bwrap, prlimit, machine } : { refused };
+  return refused === undefined ? { bwrap, prlimit, unshare, machine } : { refused };
 }
 
 /** Sandboxes of namespaces and a system-call filter on the host's kernel. */
@@ -37,10 +43,11 @@ export async function openBubblewrap(setting: DriverSetting): Promise<OpenedDriv
   return {
     name: 'bubblewrap',
     confinement,
-    sandbox({ homeDir, viewDir, limits, readOnly }) {
+    sandbox({ homeDir, viewDir, limits, readOnly, system }) {
       const { ownView } = setting;
       const given = { programs, machine, agentDir, etcDir, ownView, command: agent };
-      const options = { ...given, homeDir, viewDir, limits, readOnly };
+      const options = { ...given, homeDir, viewDir, limits, readOnly, system };
+      if (system !== undefined) requirePlainMountPoints(system.folder, mountPoints({ ...options, system }));
       return {
         ...sandboxCommand(options),
         view: viewDir,

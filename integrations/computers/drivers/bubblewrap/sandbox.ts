@@ -1,17 +1,20 @@
 import type { OwnView } from '../../host/machine/machine.ts';
-import { agentFolder, type CellCommand, type SandboxCommand } from '../../protocol/holderSpec.ts';
+import { agentFolder, type CellCommand, type SandboxCommand, type SystemMount } from '../../protocol/holderSpec.ts';
 import type { ComputerLimits } from '../../types.ts';
 import type { SandboxOptions } from '../driver.ts';
 import { seccompFilter } from '../seccomp/bpf.ts';
-import { environment, home, hostFiles, temporaryFolders, uid, viewFiles } from './view.ts';
+import { asRootOfUsers, systemArguments } from './system.ts';
+import { environment, home, hostFiles, rootEnvironment, temporaryFolders, uid, viewFiles } from './view.ts';
 
-interface BubblewrapOptions extends SandboxOptions<Pick<ComputerLimits, 'memoryMiB' | 'maxTasks'>> {
+export interface BubblewrapOptions extends SandboxOptions<Pick<ComputerLimits, 'memoryMiB' | 'maxTasks'>> {
   /** Absolute paths. */
-  programs: { bwrap: string; prlimit: string };
+  programs: { bwrap: string; prlimit: string; unshare: string };
   /** The host folder with the machine view. */
   viewDir: string;
   /** Set if the holder has its own, limited terminals to share. */
   ownView: OwnView | undefined;
+  /** Its root file system, if it has one of its own. */
+  system?: SystemMount | undefined;
 }
 
 /**
@@ -19,8 +22,12 @@ interface BubblewrapOptions extends SandboxOptions<Pick<ComputerLimits, 'memoryM
  * calls.
  */
 export function sandboxCommand(options: BubblewrapOptions): SandboxCommand {
-  const { bwrap } = options.programs;
-  return commandOf(options, (inner) => [...limited(options), ...inOuterNetwork(bwrap, inner)]);
+  const { system, programs } = options;
+  if (system === undefined) {
+    return commandOf(options, (inner) => [...limited(options), ...inOuterNetwork(programs.bwrap, inner)]);
+  }
+  const command = commandOf(options, (inner) => [...limited(options), ...asRootOfUsers(programs.unshare, inner)]);
+  return { ...command, descriptors: [...command.descriptors, { kind: 'go' }], system };
 }
 
 /**
@@ -42,8 +49,11 @@ function limited({ programs, limits }: BubblewrapOptions): string[] {
 }
 
 function commandOf(options: BubblewrapOptions, wrap: (inner: string[]) => string[]): SandboxCommand {
-  const filter = seccompFilter(options.machine);
-  const inside = bwrapArguments(options).map((argument) => `${argument}\0`);
+  const { system } = options;
+  const filter = seccompFilter(options.machine, { isRoot: system !== undefined });
+  const env = system === undefined ? environment : rootEnvironment;
+  const own = system === undefined ? homeArguments(options) : systemArguments({ ...options, system });
+  const inside = [...own, ...commonArguments(env)].map((argument) => `${argument}\0`);
   const [file = '', ...args] = wrap([options.programs.bwrap, '--args', '3', '--', ...options.command]);
   return {
     file,
@@ -55,11 +65,19 @@ function commandOf(options: BubblewrapOptions, wrap: (inner: string[]) => string
       { kind: 'write', data: filter.toString('base64') },
     ],
     home,
-    env: environment,
+    env,
   };
 }
 
-function bwrapArguments(options: BubblewrapOptions): string[] {
+function commonArguments(env: Record<string, string>): string[] {
+  return [
+    ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
+    ...['--info-fd', '4', '--block-fd', '5', '--seccomp', '6'],
+  ];
+}
+
+/** Arguments for a sandbox with the host's programs. */
+function homeArguments(options: BubblewrapOptions): string[] {
   const { homeDir, viewDir, agentDir, etcDir, limits, readOnly, ownView } = options;
   return [
     ...['--unshare-user', '--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup-try'],
@@ -78,8 +96,6 @@ function bwrapArguments(options: BubblewrapOptions): string[] {
     ...['--bind', homeDir, home],
     ...['--remount-ro', '/dev', '--remount-ro', '/'],
     ...['--chdir', home, '--uid', String(uid), '--gid', String(uid), '--cap-drop', 'ALL'],
-    ...Object.entries(environment).flatMap(([name, value]) => ['--setenv', name, value]),
-    ...['--info-fd', '4', '--block-fd', '5', '--seccomp', '6'],
   ];
 }
 

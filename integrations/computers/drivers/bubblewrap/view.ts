@@ -17,6 +17,9 @@ export const environment: Record<string, string> = {
   LANG: 'C.UTF-8',
 };
 
+/** The same in a root file system of its own, where processes are root. */
+export const rootEnvironment: Record<string, string> = { ...environment, USER: 'root', LOGNAME: 'root' };
+
 const fromEtc = ['ssl', 'alternatives', 'fonts', 'ld.so.cache', 'X11', 'xdg', 'chromium.d'];
 /** The files that {@link writeEtc} makes. */
 export const ownEtc = ['passwd', 'group', 'hosts', 'hostname', 'nsswitch.conf', 'resolv.conf'];

@@ -161,7 +161,7 @@ export class HolderProcesses {
   }
 
   async #begin(process: LiveProcess, request: StartProcess): Promise<void> {
-    const { store, screens, oomKills, onStarted, spec, cells } = this.#options;
+    const { store, screens, oomKills, onStarted, spec, cells, owner } = this.#options;
     const { processId, command, pty, stdin, input = false, isLook = false, isPrivate = false, files } = request;
     const timeoutMs = shorter(request.timeoutMs, spec.settings.longestMs);
     const hasInput = input || pty !== undefined || stdin !== undefined;
@@ -175,6 +175,7 @@ export class HolderProcesses {
       pty: pty ?? null,
       input: hasInput,
       files: files === undefined ? null : { ...files, folder: this.#cwdOf({ cwd: files.folder }) },
+      user: owner === 'user' ? (spec.computer.user ?? '') : '',
     } as const;
     const isInputOpen = input || pty !== undefined;
     let cell: Cell | undefined;
@@ -207,12 +208,17 @@ export class HolderProcesses {
     }
   }
 
-  #cwdOf({ cwd = '.' }: Pick<StartProcess, 'cwd'>): string {
+  #cwdOf({ cwd = this.#usualCwd }: Pick<StartProcess, 'cwd'>): string {
     const { home } = this.#options.spec.sandbox;
     if (cwd.includes('\0'))
       throw new DomainError('unprocessable', 'CWD_NOT_FOUND', 'The working folder does not exist.');
     if (cwd.startsWith('/')) return cwd;
     return cwd === '.' || cwd === '' ? home : `${home}/${cwd}`;
+  }
+
+  get #usualCwd(): string {
+    const { owner, spec } = this.#options;
+    return owner === 'user' ? (spec.computer.workdir ?? '.') : '.';
   }
 
   #envOf({ processId, env, usualEnv, isPrivate = false }: StartProcess): Record<string, string> {

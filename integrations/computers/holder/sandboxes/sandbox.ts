@@ -17,14 +17,33 @@ export interface Sandbox {
   ended: Promise<string>;
 }
 
-/** Throws if the sandbox cannot be made. */
-export async function makeSandbox({ file, args, descriptors }: SandboxCommand): Promise<Sandbox> {
+/** The first process of a sandbox. */
+export interface BegunSandbox {
+  child: ChildProcess;
+  /** Resolves with how it ended. */
+  ended: Promise<string>;
+}
+
+/** Starts the first process of a sandbox. */
+export function beginSandbox(
+  { file, args, descriptors }: SandboxCommand,
+  become?: { uid: number; gid: number },
+): BegunSandbox {
   const child = spawn(file, args, {
     cwd: '/',
     env: {},
     stdio: ['pipe', 'pipe', 'pipe', ...descriptors.map(() => 'pipe' as const)],
+    ...become,
   });
-  const ended = endOf(child);
+  return { child, ended: endOf(child) };
+}
+
+/** Throws if the sandbox cannot be made. */
+export async function makeSandbox(
+  command: SandboxCommand,
+  { child, ended }: BegunSandbox = beginSandbox(command),
+): Promise<Sandbox> {
+  const { descriptors } = command;
   const pipes = child.stdio.slice(3) as (Readable & Writable)[];
   let info: Promise<string> | undefined;
   let block: Writable | undefined;
@@ -32,6 +51,7 @@ export async function makeSandbox({ file, args, descriptors }: SandboxCommand): 
     const pipe = pipes[at];
     pipe?.on('error', () => undefined);
     if (descriptor.kind === 'write') pipe?.end(Buffer.from(descriptor.data, 'base64'));
+    else if (descriptor.kind === 'go') pipe?.end('\n');
     else if (descriptor.kind === 'info') info = pipe && firstJson(pipe);
     else block = pipe;
   }

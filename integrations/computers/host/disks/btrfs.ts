@@ -83,8 +83,10 @@ function btrfs(place: Image): Disks {
     run('btrfs', ['qgroup', 'limit', String(limitMiB * 1024 * 1024), home]);
   return {
     kind: 'limited',
-    async create(home, { uid, limitMiB }) {
-      if (!existsSync(home)) await run('btrfs', ['subvolume', 'create', home]);
+    async create(home, { uid, limitMiB, from }) {
+      if (!existsSync(home)) {
+        await run('btrfs', from === undefined ? ['subvolume', 'create', home] : ['subvolume', 'snapshot', from, home]);
+      }
       if (limitMiB !== undefined) await limit(home, limitMiB);
       if (uid !== undefined) chownSync(home, uid, uid);
       chmodSync(home, 0o700);

@@ -8,8 +8,14 @@ export const unfinished = (home: string) => `${home}.fork`;
 export interface Disks {
   /** `limited`: the file system refuses more than the limit. `watched`: the host checks the use from time to time. */
   kind: 'limited' | 'watched';
-  /** Makes a home, or keeps the existing one, and sets its owner (undefined: us) and limit (undefined: none yet). */
-  create(home: string, options: { uid: number | undefined; limitMiB: number | undefined }): Promise<void>;
+  /**
+   * Makes a home, or keeps the existing one, and sets its owner (undefined: us) and limit (undefined: none yet). A new
+   * one is empty, or a copy of the volume `from`.
+   */
+  create(
+    home: string,
+    options: { uid: number | undefined; limitMiB: number | undefined; from?: string | undefined },
+  ): Promise<void>;
   /** Begins a copy of a home. The home must not change meanwhile. Removes an earlier unfinished copy. */
   snapshot(from: string, to: string, signal: AbortSignal): Promise<void>;
   /** Gives the copy to `uid`, sets its limit, and renames it into place. An earlier home there is removed before. */

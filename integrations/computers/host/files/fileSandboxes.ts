@@ -132,14 +132,15 @@ export class FileSandboxes {
     return { socket: join(run, `${this.#purpose}.sock`), end: join(run, `${this.#purpose}-end.json`) };
   }
 
-  async #start({ computerId, uid, limits: own }: ComputerRecord): Promise<void> {
+  async #start({ computerId, uid, base, limits: own }: ComputerRecord): Promise<void> {
     await this.close(computerId);
     const context = this.#context;
     const limits = limitsOf[this.#purpose];
     const ofNobody = { spaceId: '', generation: 0, env: {}, ...usualDriver(context) };
     const spec: ComputerSpec = { computerId, limits: { ...own, ...limits }, ...ofNobody };
     const run = newRun(spec);
-    const record: ComputerRecord = { computerId: `${computerId}${this.#suffix}`, uid, limits: spec.limits, run };
+    const name = `${computerId}${this.#suffix}`;
+    const record: ComputerRecord = { computerId: name, uid, ...(base && { base }), limits: spec.limits, run };
     // Only starts make this folder. After a restore, or if the machine emptied it, there was none yet.
     giveFolder(computerLayout(context.layout, computerId).run, uid);
     const holder = context.holders.take();

@@ -1,19 +1,22 @@
 import { existsSync } from 'node:fs';
-import type { ComputerLimits } from '../../types.ts';
+import type { BaseName, ComputerLimits } from '../../types.ts';
 import { driverOf, type HostContext } from '../context.ts';
 import { isDiskFull, unfinished } from '../disks/disks.ts';
 import { HostError } from '../hostErrors.ts';
 import type { Lanes } from '../lanes.ts';
 import { computerLayout, isComputerId } from '../layout.ts';
 import { giveFolder, makeComputerDir } from '../machine/setUp.ts';
+import { usersFor } from '../machine/systems.ts';
 import { type ComputerRecord, readRecord, writeRecord } from '../records.ts';
 import { isRunning } from './end.ts';
 import { freeze, isPaused } from './pause.ts';
-import { requireRoom, startFailure } from './start.ts';
+import { ownerOf, requireRoom, startFailure } from './start.ts';
 
 interface ForkTarget {
   computerId: string;
   limits: ComputerLimits;
+  /** The base of the source. */
+  base: BaseName | undefined;
 }
 
 /** Runs `work` on the source while no other task changes it. */
@@ -32,7 +35,7 @@ export async function fork(
   to: ForkTarget,
   signal: AbortSignal,
 ): Promise<void> {
-  const { layout, disks, uids } = context;
+  const { layout, disks } = context;
   if (!isComputerId(to.computerId)) throw new HostError('COMPUTER_ABSENT', 'that is no id of a computer');
   const paths = computerLayout(layout, to.computerId);
   if (existsSync(paths.home)) return; // a finished copy appears as a whole
@@ -41,7 +44,8 @@ export async function fork(
   const known = readRecord(layout, to.computerId);
   const record: ComputerRecord = {
     computerId: to.computerId,
-    uid: known === undefined ? (uids?.take(paths.dir) ?? null) : known.uid,
+    uid: known === undefined ? (usersFor(context, to)?.take(paths.dir) ?? null) : known.uid,
+    ...(to.base && { base: to.base }),
     limits: to.limits,
     run: null,
   };
@@ -55,7 +59,7 @@ export async function fork(
       else await whileFrozen(context, source, copy);
     }, signal);
     const limitMiB = to.limits.diskMiB;
-    await disks.finish(paths.home, { uid: record.uid ?? undefined, limitMiB, signal });
+    await disks.finish(paths.home, { ...ownerOf(record), limitMiB, signal });
   } catch (error) {
     await disks.remove(unfinished(paths.home));
     throw isDiskFull(error) ? startFailure(error) : error;

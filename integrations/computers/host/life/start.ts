@@ -1,13 +1,14 @@
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import type { Driver } from '../../drivers/driver.ts';
-import type { HolderCgroups, HolderReport, HolderSpec, SandboxPids } from '../../protocol/holderSpec.ts';
+import type { HolderCgroups, HolderReport, HolderSpec, SandboxPids, SystemMount } from '../../protocol/holderSpec.ts';
 import { bootId, endFirst, type Stamp, stampOf } from '../../system/stamps.ts';
-import type { ComputerSpec } from '../../types.ts';
+import type { BaseName, ComputerSpec } from '../../types.ts';
 import { driverOf, type HostContext, usualDriver } from '../context.ts';
 import { describeRoom, isDiskFull, leastForHome } from '../disks/disks.ts';
 import { HostError, within } from '../hostErrors.ts';
-import { computerLayout } from '../layout.ts';
+import { baseVolume, computerLayout, rootIn } from '../layout.ts';
 import { giveFolder, makeComputerDir } from '../machine/setUp.ts';
+import { requireSystems, usersFor } from '../machine/systems.ts';
 import { type ComputerRecord, type ComputerRun, readRecord, writeRecord } from '../records.ts';
 import { clear, end, isRunning } from './end.ts';
 import type { Holder } from './holders.ts';
@@ -24,7 +25,7 @@ export async function start(
   const known = readRecord(context.layout, spec.computerId);
   const running = known && (await settleEarlier(context, known, spec));
   if (running !== undefined) return running;
-  const record = await makeComputer(context, spec.computerId, spec.limits, known).catch((error: unknown) => {
+  const record = await makeComputer(context, spec, known).catch((error: unknown) => {
     throw isDiskFull(error) ? startFailure(error) : error;
   });
   record.run = newRun({ ...spec, driver });
@@ -94,24 +95,40 @@ export function newRun(spec: ComputerSpec): ComputerRun {
 /** Makes a computer's user, folder and home if they are missing, and sets its limits. */
 async function makeComputer(
   context: HostContext,
-  computerId: string,
-  limits: ComputerSpec['limits'],
+  { computerId, limits, base: wanted }: ComputerSpec,
   known: ComputerRecord | undefined,
 ): Promise<ComputerRecord> {
-  const { layout, uids, disks } = context;
+  const { layout, disks } = context;
+  const { base } = known ?? { base: wanted };
   const paths = computerLayout(layout, computerId);
+  const users = usersFor(context, { base });
   if (!existsSync(paths.home)) requireRoom(context);
   makeComputerDir(paths.dir);
-  const uid = known === undefined ? (uids?.take(paths.dir) ?? null) : known.uid;
-  const record: ComputerRecord = { computerId, uid, limits, run: known?.run ?? null };
+  const uid = known === undefined ? (users?.take(paths.dir) ?? null) : known.uid;
+  const record: ComputerRecord = { computerId, uid, ...(base && { base }), limits, run: known?.run ?? null };
   // Record the user before any file belongs to it. Record the disk limit once it holds.
   if (known === undefined) writeRecord(layout, { ...record, limits: { ...limits, diskMiB: 0 } });
   if (known?.limits.diskMiB !== limits.diskMiB || !existsSync(paths.home)) {
-    await disks.create(paths.home, { uid: uid ?? undefined, limitMiB: limits.diskMiB });
+    await disks.create(paths.home, {
+      ...ownerOf(record),
+      limitMiB: limits.diskMiB,
+      from: base && volumeOf(context, base),
+    });
     writeRecord(layout, record);
   }
   for (const folder of [paths.processes, paths.run]) giveFolder(folder, uid);
   return record;
+}
+
+/** The owner of a volume's files. With a base they have the ids that are seen inside. */
+export function ownerOf({ uid, base }: ComputerRecord): { uid: number | undefined } {
+  return { uid: base === undefined ? (uid ?? undefined) : undefined };
+}
+
+function volumeOf(context: HostContext, base: BaseName): string {
+  const volume = baseVolume(context.layout, base);
+  if (!existsSync(volume)) throw new HostError('BASE_FAILED', `${base} is not made yet`);
+  return volume;
 }
 
 async function launch(
@@ -197,6 +214,7 @@ export async function holderSpec(
     viewDir: paths.view,
     limits: spec.limits,
     readOnly: options.readOnly?.(spec) ?? [],
+    ...systemOf(context, record, paths),
   });
   return {
     computer: spec,
@@ -214,6 +232,17 @@ export async function holderSpec(
       idleTimeoutMs: 60_000,
     },
   };
+}
+
+function systemOf(
+  context: HostContext,
+  { base, uid }: ComputerRecord,
+  { home, root }: { home: string; root: string },
+): { system?: SystemMount } {
+  if (base === undefined || uid === null) return {};
+  const { mounter } = requireSystems(context);
+  mkdirSync(root, { recursive: true, mode: 0o700 });
+  return { system: { firstUid: uid, folder: rootIn(home), target: root, mounter } };
 }
 
 /** Opens the computer's egress. Also called at a takeover, because the sockets of the earlier process ended with it. */

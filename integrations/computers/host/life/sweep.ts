@@ -15,14 +15,14 @@ import { clear, end, isRunning } from './end.ts';
  * removal.
  */
 export async function destroy(context: HostContext, record: ComputerRecord): Promise<void> {
-  const { layout, disks, uids } = context;
+  const { layout, disks } = context;
   writeRecord(layout, { ...record, removing: true });
   await clear(context, record);
   const { home } = computerLayout(layout, record.computerId);
   await disks.remove(unfinished(home));
   await disks.remove(home);
   removeComputerDir(layout, record.computerId);
-  if (record.uid !== null) uids?.free(record.uid);
+  if (record.uid !== null) context.uids?.free(record.uid); // the registry is one for single users and ranges
 }
 
 /** Brings a computer in line with its record while no other task works on it. Undefined if it was in order. */

@@ -30,6 +30,7 @@ import {
   raiseMachineSettings,
   terminalAdvice,
 } from './machine.ts';
+import { findSystems, type Systems } from './systems.ts';
 import { openUids, type Uids } from './uids.ts';
 
 /** What a host has found on its machine and prepared. */
@@ -39,6 +40,7 @@ export interface Machinery {
   rights: HostRights;
   uids: Uids | undefined;
   ownView: OwnView | undefined;
+  systems: Systems | { missing: string };
   /** Available drivers. Empty only while an engine is away. Drivers that appear later are added. */
   drivers: Map<DriverName, Driver>;
   /** Wanted drivers that are missing. */
@@ -91,6 +93,15 @@ export async function setUpMachine(layout: HostLayout, options: HostOptions): Pr
     throw off(refused.map(({ name, refused: reason }) => `${name}: ${reason}`).join('; ') || 'no driver is wanted');
   for (const { name, refused: reason } of refused) options.log?.('info', { driver: name, reason }, 'A driver is off');
   const disks = await openDisks(layout, options, without.has('image'), missing);
+  const systems = await findSystems({
+    layout,
+    disks,
+    uids,
+    ownView,
+    hasCgroups: roots !== undefined,
+    hasBubblewrap: drivers.has('bubblewrap'),
+    agent: join(agentDir, 'agent'),
+  });
   return {
     hostId,
     limits,
@@ -99,9 +110,11 @@ export async function setUpMachine(layout: HostLayout, options: HostOptions): Pr
       cgroups: confinement.kind === 'cgroups',
       diskLimits: disks.kind === 'limited',
       off: missing,
+      noBases: 'missing' in systems ? systems.missing : undefined,
     },
     uids,
     ownView,
+    systems,
     drivers,
     refused: new Map(refused.map((one) => [one.name, one])),
     openAgain: (names) => openDrivers(setting, { ...options, drivers: names }),

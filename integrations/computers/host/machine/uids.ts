@@ -21,7 +21,10 @@ import { ifThere } from '../../system/ifThere.ts';
 const registry = '/var/lib/atrium/computer-uids';
 /** Above the uids that distributions and container engines assign. */
 export const usualFirstUid = 1_900_000_000;
-const count = 100_000;
+/** How many users a computer with a root file system of its own has. */
+export const usersOfRange = 65_536;
+/** Ranges end below 2^31, since some programs take larger uids for negative. */
+const rangesOfUids = { first: 2_000_000_000, count: 2_250, step: usersOfRange };
 
 /** The uids of computers, for a host that is root. */
 export interface Uids {
@@ -32,11 +35,20 @@ export interface Uids {
   free(uid: number): void;
 }
 
+/** The first uids of ranges, each for a computer with a root file system of its own. */
+export const openRanges = () => openUids(rangesOfUids);
+
 /** Undefined if this process is root but may not give files to other users, as in some containers. */
-export function openUids({ first = usualFirstUid, folder = registry } = {}): Uids | undefined {
+export function openUids({
+  first = usualFirstUid,
+  count = 100_000,
+  step = 1,
+  folder = registry,
+} = {}): Uids | undefined {
   if (!canGiveTo(first)) return undefined;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   freeAbandoned(folder);
+  const end = first + count * step;
   let next = first;
   // Only one process can create the file.
   const claim = (uid: number, computerDir: string) => {
@@ -46,10 +58,10 @@ export function openUids({ first = usualFirstUid, folder = registry } = {}): Uid
   return {
     first,
     take(computerDir, preferred = 0) {
-      if (preferred >= first && preferred < first + count && claim(preferred, computerDir)) return preferred;
+      if (preferred >= first && preferred < end && claim(preferred, computerDir)) return preferred;
       for (let tries = 0; tries < count; tries += 1) {
         const uid = next;
-        next = uid + 1 >= first + count ? first : uid + 1;
+        next = uid + step >= end ? first : uid + step;
         if (claim(uid, computerDir)) return uid;
       }
       throw new Error('All uids for computers are taken.');

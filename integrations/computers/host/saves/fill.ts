@@ -1,17 +1,24 @@
-import { existsSync, mkdirSync, renameSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { requirePlainMountPoints } from '../../drivers/bubblewrap/mountPoints.ts';
+import { run } from '../../spawner/spawner.ts';
 import { feed, openProgram } from '../../spawner/streams.ts';
 import { unpack } from '../../system/tar.ts';
 import { type HostContext, requireHomes } from '../context.ts';
 import { isDiskFull, unfinished } from '../disks/disks.ts';
+import { giveAll } from '../disks/watched.ts';
 import type { FillOptions, StoredSave } from '../host.ts';
 import { HostError } from '../hostErrors.ts';
-import { computerLayout } from '../layout.ts';
+import { computerLayout, rootIn } from '../layout.ts';
 import { isRunning } from '../life/end.ts';
 import { requireRoom, startFailure } from '../life/start.ts';
 import { giveFolder, makeComputerDir } from '../machine/setUp.ts';
+import { usersFor } from '../machine/systems.ts';
 import { type ComputerRecord, isHosted, readRecord, writeRecord } from '../records.ts';
 import { syncHomes } from './btrfs.ts';
 import { discard, saveFolder, snapshotIn } from './folders.ts';
+
+const copyTimeoutMs = 30 * 60_000;
 
 /**
  * Makes the home of a computer from saves. Until the home is whole and in its place, the host does not have the
@@ -21,11 +28,11 @@ export async function fill(
   context: HostContext,
   computerId: string,
   chain: readonly StoredSave[],
-  { limits, spaceId, replaces = false }: Omit<FillOptions, 'signal'>,
+  { limits, spaceId, base, replaces = false, keepsHome = false }: Omit<FillOptions, 'signal'>,
   signal: AbortSignal,
 ): Promise<void> {
   requireHomes(context);
-  const { layout, disks, uids } = context;
+  const { layout, disks } = context;
   const paths = computerLayout(layout, computerId);
   const known = readRecord(layout, computerId);
   const isThere = known !== undefined && isHosted(known) && existsSync(paths.home);
@@ -38,27 +45,61 @@ export async function fill(
   }
   requireRoom(context, Math.max(...chain.map(({ homeBytes }) => homeBytes)));
   makeComputerDir(paths.dir);
-  const uid = known === undefined ? (uids?.take(paths.dir, head.uid ?? undefined) ?? null) : known.uid;
-  const record: ComputerRecord = { computerId, uid, limits, spaceId, run: known?.run ?? null };
-  if (!isThere) writeRecord(layout, { ...record, filling: true });
+  const users = usersFor(context, { base });
+  const takeUser = () => users?.take(paths.dir, head.uid ?? undefined) ?? null;
+  const uid = known !== undefined && known.base === base ? known.uid : takeUser();
+  const record: ComputerRecord = { computerId, uid, ...(base && { base }), limits, spaceId, run: known?.run ?? null };
+  if (!isThere && known?.carried !== true) writeRecord(layout, { ...record, filling: true });
   try {
-    if (head.format === 'tar') await unpackHome(context, paths.home, head, signal);
-    else await receiveHome(context, computerId, chain, signal);
+    // After a kill, the present home may have been removed, while the volume with its copy is whole.
+    if (known?.carried !== true || existsSync(paths.home)) {
+      if (head.format === 'tar') await unpackHome(context, paths.home, head, signal);
+      else await receiveHome(context, computerId, chain, signal);
+      if (keepsHome && isThere) await carryHome(paths.home, known, signal);
+    }
     signal.throwIfAborted();
     // A home in use stays in its place until the other is whole.
-    writeRecord(layout, { ...record, filling: true });
-    const owner = head.format === 'btrfs' && head.uid === uid ? undefined : (uid ?? undefined);
-    await disks.finish(paths.home, { uid: owner, limitMiB: limits.diskMiB, signal });
+    writeRecord(layout, { ...record, filling: true, ...(keepsHome && { carried: true }) });
+    const isOwners = base !== undefined || (head.format === 'btrfs' && head.uid === uid);
+    await disks.finish(paths.home, {
+      uid: isOwners ? undefined : (uid ?? undefined),
+      limitMiB: limits.diskMiB,
+      signal,
+    });
   } catch (error) {
-    if (isThere && existsSync(paths.home)) writeRecord(layout, known);
-    await disks.remove(unfinished(paths.home));
+    if (isThere && existsSync(paths.home)) {
+      writeRecord(layout, known);
+      if (uid !== null && uid !== known.uid) users?.free(uid);
+    }
+    if (existsSync(paths.home) || !keepsHome) await disks.remove(unfinished(paths.home));
     throw isDiskFull(error) ? startFailure(error) : error;
   }
-  for (const folder of [paths.processes, paths.run]) giveFolder(folder, uid);
+  for (const folder of [paths.processes, paths.run]) {
+    giveFolder(folder, uid);
+    if (uid !== known?.uid) await giveAll(folder, uid ?? undefined, signal);
+  }
   // Without snapshots, this folder says since when the home is the save.
   if (disks.kind === 'watched')
     mkdirSync(saveFolder(layout, computerId, head.saveId), { recursive: true, mode: 0o700 });
   writeRecord(layout, record);
+  if (known?.uid != null && known.uid !== uid) users?.free(known.uid);
+}
+
+/** Copies the present home into the root file system that replaces it, with the owner that its home folder has. */
+async function carryHome(home: string, { base }: ComputerRecord, signal: AbortSignal): Promise<void> {
+  const root = rootIn(unfinished(home));
+  const inside = ['/home/user'];
+  requirePlainMountPoints(root, inside);
+  if (base !== undefined) requirePlainMountPoints(rootIn(home), inside);
+  const from = base === undefined ? home : join(rootIn(home), ...inside);
+  const to = join(root, ...inside);
+  const { uid, gid, mode } = statSync(to);
+  await run('rm', ['-rf', '--one-file-system', '--', to], { signal, timeoutMs: copyTimeoutMs });
+  await run('cp', ['--archive', '--reflink=always', '--', from, to], { signal, timeoutMs: copyTimeoutMs });
+  if (base === undefined) {
+    await run('chown', ['-hR', `${uid}:${gid}`, '--', to], { signal, timeoutMs: copyTimeoutMs });
+    chmodSync(to, mode & 0o7777);
+  }
 }
 
 async function unpackHome({ disks }: HostContext, home: string, save: StoredSave, signal: AbortSignal): Promise<void> {

@@ -10,7 +10,7 @@ import { HostError } from '../hostErrors.ts';
 import { Lanes } from '../lanes.ts';
 import { computerLayout } from '../layout.ts';
 import { inLaneOf } from '../life/fork.ts';
-import { startFailure } from '../life/start.ts';
+import { ownerOf, startFailure } from '../life/start.ts';
 import { type ComputerRecord, isHosted, listRecords } from '../records.ts';
 import { btrfsSaves, isPathTooLong } from './btrfs.ts';
 import { fill } from './fill.ts';
@@ -70,14 +70,14 @@ export class Saves implements HostSaves {
   take(computerId: string, saveId: string): Promise<TakenSave> {
     return this.#saving.in(computerId, async (signal) => {
       const { context, known } = this.#parts;
-      const { uid } = known(computerId);
+      const { uid } = ownerOf(known(computerId));
       const folder = saveFolder(context.layout, computerId, saveId);
       const { home } = computerLayout(context.layout, computerId);
       if (!existsSync(folder)) await this.#take(computerId, home, folder, signal);
       const kept = existsSync(snapshotIn(folder)) ? snapshotIn(folder) : home;
       // The folder was made right before the snapshot.
       const { birthtime: takenAt } = statSync(folder);
-      return { takenAt, homeBytes: await context.disks.usedBytes(kept), uid, format: this.format };
+      return { takenAt, homeBytes: await context.disks.usedBytes(kept), uid: uid ?? null, format: this.format };
     });
   }
 

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"unsafe"
+)
+
+// Numbers of system calls that are the same on every machine, and their flags (linux/mount.h).
+const (
+	sysOpenTree     = 428
+	sysMoveMount    = 429
+	sysMountSetattr = 442
+
+	openTreeClone       = 1
+	moveMountEmptyPath  = 4
+	atEmptyPath         = 0x1000
+	mountAttrNosuid     = 0x2
+	mountAttrNodev      = 0x4
+	mountAttrIdmap      = 0x100000
+	usersOfRootFolder   = 65_536
+	withoutFolder       = ^uintptr(99) // AT_FDCWD, which is -100
+	mountCommand        = "mount"
+	pauseCommand        = "pause"
+	mountMappedArgCount = 3
+)
+
+// mountMapped mounts a folder at another one, for root on a host. There, the files of the users 0 to 65,535 belong to
+// the users `first` and following. Nothing on the disk changes.
+func mountMapped(arguments []string) error {
+	if len(arguments) != mountMappedArgCount {
+		return errors.New("usage: mount FOLDER TARGET FIRST_USER")
+	}
+	first, err := strconv.Atoi(arguments[2])
+	if err != nil {
+		return err
+	}
+	users, err := userNamespace(first)
+	if err != nil {
+		return fmt.Errorf("users: %w", err)
+	}
+	defer users.Close()
+	folder, target, itself := cText(arguments[0]), cText(arguments[1]), cText("")
+	tree, _, failure := syscall.Syscall(sysOpenTree, withoutFolder, uintptr(unsafe.Pointer(folder)),
+		openTreeClone|syscall.O_CLOEXEC)
+	if failure != 0 {
+		return fmt.Errorf("open_tree: %w", failure)
+	}
+	attributes := struct{ set, clear, propagation, users uint64 }{
+		set: mountAttrIdmap | mountAttrNosuid | mountAttrNodev, users: uint64(users.Fd()),
+	}
+	_, _, failure = syscall.Syscall6(sysMountSetattr, tree, uintptr(unsafe.Pointer(itself)), atEmptyPath,
+		uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes), 0)
+	if failure != 0 {
+		return fmt.Errorf("mount_setattr: %w", failure)
+	}
+	_, _, failure = syscall.Syscall6(sysMoveMount, tree, uintptr(unsafe.Pointer(itself)), withoutFolder,
+		uintptr(unsafe.Pointer(target)), moveMountEmptyPath, 0)
+	if failure != 0 {
+		return fmt.Errorf("move_mount: %w", failure)
+	}
+	return nil
+}
+
+// userNamespace opens a user namespace whose users are the ones from `first` on. It lives as long as the file is open.
+func userNamespace(first int) (*os.File, error) {
+	users := []syscall.SysProcIDMap{{ContainerID: 0, HostID: first, Size: usersOfRootFolder}}
+	child := exec.Command("/proc/self/exe", pauseCommand)
+	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: users, GidMappings: users}
+	ends, err := child.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := child.Start(); err != nil {
+		return nil, err
+	}
+	defer child.Wait()
+	defer ends.Close()
+	return os.Open(fmt.Sprintf("/proc/%d/ns/user", child.Process.Pid))
+}
+
+// pause waits until its standard input ends.
+func pause() {
+	syscall.Read(0, make([]byte, 1))
+}
+
+func cText(text string) *byte {
+	bytes := append([]byte(text), 0)
+	return &bytes[0]
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	asCommand = "as"
+	// How long a process of another user waits for its cgroup.
+	cgroupWait = 2 * time.Second
+)
+
+// asUser returns the command line that runs a command as another user of the sandbox.
+func asUser(user string, command []string) []string {
+	return append([]string{ownProgram, asCommand, user}, command...)
+}
+
+// The agent's own program, as processes of the sandbox see it.
+const ownProgram = "/opt/atrium/agent"
+
+// runAs becomes the user, and runs the command. On some machines only a process of root can be moved to the cgroup of
+// the computer's programs, so it waits until that is done.
+func runAs(name string, command []string) error {
+	awaitCgroup()
+	account, err := findAccount(name)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Setgroups(account.groups); err != nil {
+		return err
+	}
+	if err := syscall.Setgid(account.group); err != nil {
+		return err
+	}
+	if err := syscall.Setuid(account.user); err != nil {
+		return err
+	}
+	os.Setenv("USER", account.name)
+	os.Setenv("LOGNAME", account.name)
+	folder, _ := os.Getwd()
+	file, err := findProgram(command[0], folder, os.Getenv("PATH"))
+	if err != nil {
+		return err
+	}
+	err = syscall.Exec(file, command, os.Environ())
+	if err == syscall.ENOEXEC {
+		return syscall.Exec("/bin/sh", append([]string{"/bin/sh", file}, command[1:]...), os.Environ())
+	}
+	return err
+}
+
+// awaitCgroup waits until this process is in another cgroup than its starter, the agent.
+func awaitCgroup() {
+	agents, _ := os.ReadFile("/proc/" + strconv.Itoa(os.Getppid()) + "/cgroup")
+	for end := time.Now().Add(cgroupWait); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if own, err := os.ReadFile("/proc/self/cgroup"); err != nil || string(own) != string(agents) {
+			return
+		}
+	}
+}
+
+type account struct {
+	name        string
+	user, group int
+	groups      []int
+}
+
+// findAccount looks in the sandbox's own lists. The name may also be a number, which needs no entry.
+func findAccount(name string) (account, error) {
+	wanted, group, hasGroup := strings.Cut(name, ":")
+	found := account{name: wanted, user: -1}
+	eachLine("/etc/passwd", func(fields []string) {
+		if len(fields) > 3 && found.user < 0 && (fields[0] == wanted || fields[2] == wanted) {
+			found.name = fields[0]
+			found.user, _ = strconv.Atoi(fields[2])
+			found.group, _ = strconv.Atoi(fields[3])
+		}
+	})
+	if number, err := strconv.Atoi(wanted); found.user < 0 && err == nil && number >= 0 && number < usersOfRootFolder {
+		found.user = number
+	}
+	if found.user < 0 {
+		return found, refusal("USER_NOT_FOUND")
+	}
+	isFound := !hasGroup
+	eachLine("/etc/group", func(fields []string) {
+		if len(fields) < 4 {
+			return
+		}
+		number, err := strconv.Atoi(fields[2])
+		if err != nil {
+			return
+		}
+		if hasGroup && (fields[0] == group || fields[2] == group) {
+			found.group, isFound = number, true
+		}
+		for _, member := range strings.Split(fields[3], ",") {
+			if member == found.name {
+				found.groups = append(found.groups, number)
+			}
+		}
+	})
+	if number, err := strconv.Atoi(group); !isFound && err == nil && number >= 0 && number < usersOfRootFolder {
+		found.group, isFound = number, true
+	}
+	if !isFound {
+		return found, refusal("USER_NOT_FOUND")
+	}
+	return found, nil
+}
+
+func eachLine(file string, take func(fields []string)) {
+	opened, err := os.Open(file)
+	if err != nil {
+		return
+	}
+	defer opened.Close()
+	for lines := bufio.NewScanner(opened); lines.Scan(); {
+		take(strings.Split(lines.Text(), ":"))
+	}
+}

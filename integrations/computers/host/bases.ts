@@ -1,0 +1,87 @@
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { run } from '../spawner/spawner.ts';
+import { findSystemProgram } from '../system/programs.ts';
+import type { BaseName } from '../types.ts';
+import { type HostContext, requireHomes } from './context.ts';
+import { isDiskFull } from './disks/disks.ts';
+import { syncAll } from './disks/watched.ts';
+import { HostError } from './hostErrors.ts';
+import { Lanes } from './lanes.ts';
+import { baseVolume, rootIn } from './layout.ts';
+import { requireRoom, startFailure } from './life/start.ts';
+import { requireSystems } from './machine/systems.ts';
+
+export const baseNames: readonly BaseName[] = ['debian'];
+
+const makingMs = 30 * 60_000;
+const bytesOfBase = 1_024 * 1_048_576;
+
+/** Packages beside the essential ones: what most steps of an environment begin with. */
+const packages = ['ca-certificates', 'curl', 'git', 'less', 'procps', 'sudo', 'xz-utils'];
+
+/** The root file systems with which computers can begin. Each is made once, when a computer first needs it. */
+export class Bases {
+  readonly #context: HostContext;
+  readonly #lanes = new Lanes();
+
+  constructor(context: HostContext) {
+    this.#context = context;
+  }
+
+  /** Makes a base unless it is there. Throws `BASES_OFF`, `BASE_FAILED` or `DISK_FULL`. */
+  prepare(base: BaseName, signal: AbortSignal): Promise<void> {
+    return this.#lanes.in(base, async (own) => {
+      requireHomes(this.#context);
+      requireSystems(this.#context);
+      if (!existsSync(baseVolume(this.#context.layout, base))) await this.#make(base, AbortSignal.any([own, signal]));
+    });
+  }
+
+  async #make(base: BaseName, signal: AbortSignal): Promise<void> {
+    const { disks, layout, log } = this.#context;
+    const program = findSystemProgram('mmdebstrap');
+    if (program === undefined) {
+      throw new HostError('BASES_OFF', 'mmdebstrap is missing; install it (apt-get install mmdebstrap)');
+    }
+    requireRoom(this.#context, bytesOfBase);
+    mkdirSync(layout.bases, { recursive: true, mode: 0o700 });
+    const volume = baseVolume(layout, base);
+    const draft = `${volume}.new`;
+    await disks.remove(draft);
+    try {
+      await disks.create(draft, { uid: undefined, limitMiB: undefined });
+      await debian(program, draft, signal);
+      await syncAll(layout.homes);
+      await run('btrfs', ['property', 'set', draft, 'ro', 'true']);
+      renameSync(draft, volume);
+      await syncAll(layout.homes);
+      log('info', { base }, 'Made a root file system for computers');
+    } catch (error) {
+      await disks.remove(draft).catch(() => undefined); // the next attempt does it
+      if (signal.aborted) throw error;
+      if (isDiskFull(error)) throw startFailure(error);
+      throw new HostError('BASE_FAILED', error instanceof Error ? error.message : String(error));
+    }
+  }
+}
+
+/**
+ * Debian's stable system. Its packages are unpacked elsewhere first, since mmdebstrap makes devices, and the file
+ * system of the homes has none.
+ */
+async function debian(mmdebstrap: string, volume: string, signal: AbortSignal): Promise<void> {
+  const root = rootIn(volume);
+  const archive = join(volume, 'base.tar');
+  mkdirSync(root, { mode: 0o755 });
+  const include = `--include=${packages.join(',')}`;
+  const how = ['--quiet', '--mode=root', '--variant=minbase', '--format=tar', include];
+  await run(mmdebstrap, [...how, 'bookworm', archive], { timeoutMs: makingMs, signal });
+  const unpack = ['--extract', '--numeric-owner', '--preserve-permissions', '--xattrs', '--xattrs-include=*'];
+  await run('tar', [...unpack, '--exclude=./dev/*', '--directory', root, '--file', archive], {
+    timeoutMs: makingMs,
+    signal,
+  });
+  rmSync(archive);
+  mkdirSync(join(root, 'home', 'user'), { recursive: true, mode: 0o755 });
+}
