@@ -171,6 +171,9 @@ func connect(attributes *syscall.ProcAttr, asked *processRequest) (*connections,
 		if _, isSet := asked.Env["TERM"]; !isSet {
 			attributes.Env = append(attributes.Env, "TERM=xterm-256color")
 		}
+		if account, err := findAccount(asked.User); err == nil {
+			syscall.Fchown(int(slave), account.user, -1)
+		}
 		attributes.Files = []uintptr{slave, slave, slave}
 		attributes.Sys.Setctty = true
 		return ours, nil
