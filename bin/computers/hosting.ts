@@ -131,14 +131,16 @@ async function makeHost(
     const authorities = await egressAuthorities.trusted();
     const trust = await writeTrustFiles(path.join(config.computers.dir, '.trust'), authorities);
     const policies = await writeBrowserPolicies(path.join(config.computers.dir, '.browsers'), trust.besidePublic);
+    const launch = loadLaunchConfig();
     const agent = await getAgent({
-      ...loadLaunchConfig(),
+      ...launch,
       dataDir: config.dataDir,
       report: (line) => logger.info(line),
       signal: new AbortController().signal,
     });
     const host = await createHost({
       agent,
+      cacheDir: launch.cacheDir,
       dir: config.computers.dir,
       ...(config.computers.imageMiB !== undefined && { imageMiB: config.computers.imageMiB }),
       ...driverOptions(config.computers),

@@ -5,7 +5,7 @@ import { createHost } from '../../integrations/computers/host/createHost.ts';
 import type { Host, HostOptions } from '../../integrations/computers/host/host.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import type { ComputerLimits, ComputerSpec, ProcessInfo, StartProcess } from '../../integrations/computers/types.ts';
-import { agentProgram, nodeInside } from '../support/computerPrograms.ts';
+import { agentProgram, cacheDir, nodeInside } from '../support/computerPrograms.ts';
 
 export const usualLimits: ComputerLimits = {
   cpuMilli: 1_000,
@@ -44,6 +44,7 @@ export async function buildHost(options: Partial<HostOptions> = {}) {
   const host = await createHost({
     agent: await agentProgram(),
     imageMiB: 2_048,
+    cacheDir,
     ...options,
     dir,
     readOnly: (spec) => [nodeInside, ...(options.readOnly?.(spec) ?? [])],

@@ -7,7 +7,7 @@ import { HostError, type HostErrorCode } from '../../integrations/computers/host
 import { computerLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
 import { HostClient } from '../../integrations/computers/hostClient.ts';
 import type { HolderEnd } from '../../integrations/computers/protocol/holderSpec.ts';
-import { agentProgram } from '../support/computerPrograms.ts';
+import { agentProgram, cacheDir } from '../support/computerPrograms.ts';
 import { hostDir } from './host.ts';
 
 type RemoteMethod =
@@ -20,7 +20,8 @@ type RemoteMethod =
   | 'metrics'
   | 'inspect'
   | 'list'
-  | 'sweep';
+  | 'sweep'
+  | 'prepareBase';
 
 type SaveMethod = 'changed' | 'kept' | 'take' | 'keepOnly' | 'readTo' | 'fillFrom';
 
@@ -75,7 +76,7 @@ export async function startHostProcess(options: Partial<HostOptions> & { uid?: n
   const { uid, ...given } = options;
   const dir = given.dir ?? hostDir();
   if (uid !== undefined) chownSync(dir, uid, uid);
-  const all = { agent: await agentProgram(), imageMiB: 2_048, ...given, dir };
+  const all = { agent: await agentProgram(), imageMiB: 2_048, cacheDir, ...given, dir };
   const child = spawn(process.execPath, [program, JSON.stringify(all)], {
     cwd: '/',
     env: {},
@@ -111,6 +112,7 @@ export async function startHostProcess(options: Partial<HostOptions> & { uid?: n
     'inspect',
     'list',
     'sweep',
+    'prepareBase',
   ];
   const saveMethods: SaveMethod[] = ['changed', 'kept', 'take', 'keepOnly', 'readTo', 'fillFrom'];
   const callsOf = (names: HostCall['method'][]) =>

@@ -3,9 +3,11 @@ import { createHost } from '../../integrations/computers/host/createHost.ts';
 import { getAgent, shared } from '../../stack/programs.ts';
 import { createStackContext } from './stackContext.ts';
 
+export const { cacheDir } = loadLaunchConfig(process.env);
+
 /** The agent of computers, built once for this user. */
 export function agentProgram(): Promise<string> {
-  return getAgent(createStackContext({ cacheDir: loadLaunchConfig(process.env).cacheDir }));
+  return getAgent(createStackContext({ cacheDir }));
 }
 
 /** Node as the computers of tests see it, so that tests can run programs with it. */

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { run } from '../spawner/spawner.ts';
 import { findSystemProgram } from '../system/programs.ts';
@@ -15,6 +15,7 @@ import { requireSystems } from './machine/systems.ts';
 export const baseNames: readonly BaseName[] = ['debian'];
 
 const makingMs = 30 * 60_000;
+const freshMs = 7 * 24 * 3_600_000;
 const bytesOfBase = 1_024 * 1_048_576;
 
 /** Packages beside the essential ones: what most steps of an environment begin with. */
@@ -30,11 +31,13 @@ export class Bases {
   }
 
   /** Makes a base unless it is there. Throws `BASES_OFF`, `BASE_FAILED` or `DISK_FULL`. */
-  prepare(base: BaseName, signal: AbortSignal): Promise<void> {
+  prepare(base: BaseName, signal?: AbortSignal): Promise<void> {
     return this.#lanes.in(base, async (own) => {
       requireHomes(this.#context);
       requireSystems(this.#context);
-      if (!existsSync(baseVolume(this.#context.layout, base))) await this.#make(base, AbortSignal.any([own, signal]));
+      if (!existsSync(baseVolume(this.#context.layout, base))) {
+        await this.#make(base, signal === undefined ? own : AbortSignal.any([own, signal]));
+      }
     });
   }
 
@@ -51,7 +54,7 @@ export class Bases {
     await disks.remove(draft);
     try {
       await disks.create(draft, { uid: undefined, limitMiB: undefined });
-      await debian(program, draft, signal);
+      await this.#unpackDebian(program, draft, signal);
       await syncAll(layout.homes);
       await run('btrfs', ['property', 'set', draft, 'ro', 'true']);
       renameSync(draft, volume);
@@ -64,24 +67,37 @@ export class Bases {
       throw new HostError('BASE_FAILED', error instanceof Error ? error.message : String(error));
     }
   }
+
+  /**
+   * Debian's stable system. It is packed first, since mmdebstrap makes devices, and the file system of the homes has
+   * none.
+   */
+  async #unpackDebian(mmdebstrap: string, volume: string, signal: AbortSignal): Promise<void> {
+    const { cacheDir } = this.#context.options;
+    const root = rootIn(volume);
+    mkdirSync(root, { mode: 0o755 });
+    const archive = join(cacheDir ?? volume, 'debian-bookworm.tar');
+    if (!isFresh(archive)) {
+      if (cacheDir !== undefined) mkdirSync(cacheDir, { recursive: true });
+      const draft = `${archive}.${process.pid}`;
+      const how = ['--quiet', '--mode=root', '--variant=minbase', '--format=tar', `--include=${packages.join(',')}`];
+      try {
+        await run(mmdebstrap, [...how, 'bookworm', draft], { timeoutMs: makingMs, signal });
+        renameSync(draft, archive);
+      } finally {
+        rmSync(draft, { force: true });
+      }
+    }
+    const how = ['--extract', '--numeric-owner', '--preserve-permissions', '--xattrs', '--xattrs-include=*'];
+    const from = ['--exclude=./dev/*', '--directory', root, '--file', archive];
+    await run('tar', [...how, ...from], { timeoutMs: makingMs, signal });
+    if (cacheDir === undefined) rmSync(archive);
+    mkdirSync(join(root, 'home', 'user'), { recursive: true, mode: 0o755 });
+  }
 }
 
-/**
- * Debian's stable system. Its packages are unpacked elsewhere first, since mmdebstrap makes devices, and the file
- * system of the homes has none.
- */
-async function debian(mmdebstrap: string, volume: string, signal: AbortSignal): Promise<void> {
-  const root = rootIn(volume);
-  const archive = join(volume, 'base.tar');
-  mkdirSync(root, { mode: 0o755 });
-  const include = `--include=${packages.join(',')}`;
-  const how = ['--quiet', '--mode=root', '--variant=minbase', '--format=tar', include];
-  await run(mmdebstrap, [...how, 'bookworm', archive], { timeoutMs: makingMs, signal });
-  const unpack = ['--extract', '--numeric-owner', '--preserve-permissions', '--xattrs', '--xattrs-include=*'];
-  await run('tar', [...unpack, '--exclude=./dev/*', '--directory', root, '--file', archive], {
-    timeoutMs: makingMs,
-    signal,
-  });
-  rmSync(archive);
-  mkdirSync(join(root, 'home', 'user'), { recursive: true, mode: 0o755 });
+/** Whether a packed system is recent enough to have the security updates of the last days. */
+function isFresh(archive: string): boolean {
+  const made = statSync(archive, { throwIfNoEntry: false });
+  return made !== undefined && Date.now() - made.mtimeMs < freshMs;
 }

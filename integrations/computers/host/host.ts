@@ -12,6 +12,10 @@ export interface HostOptions {
   dir: string;
   /** The path of the agent's program, which `stack/` builds. */
   agent: string;
+  /**
+   * A folder for what hosts of this machine can share, such as fetched packages. Undefined: each host fetches its own.
+   */
+  cacheDir?: string;
   /** The wanted drivers, as far as the machine supports them. Undefined: all. */
   drivers?: readonly DriverName[];
   /** The path of gVisor's program. Undefined: it is looked for in the system's folders. */
@@ -127,7 +131,7 @@ export interface Host {
    * Makes a base, unless this host has it. Computers with it cannot be made before. Takes minutes; a repeated call
    * begins anew. Throws `BASES_OFF`, `BASE_FAILED` or `DISK_FULL`.
    */
-  prepareBase(base: BaseName, signal: AbortSignal): Promise<void>;
+  prepareBase(base: BaseName, signal?: AbortSignal): Promise<void>;
   readonly saves: HostSaves;
   metrics(computerId: string): Promise<ComputerMetrics>;
   inspect(computerId: string): Promise<HostedState>;

@@ -27,7 +27,7 @@ describe('computers with a root file system of their own', () => {
     expect([host.rights.noBases, host.bases]).toEqual([undefined, ['debian']]);
     // Two at once make one.
     await Promise.all([host.prepareBase('debian', signal), host.prepareBase('debian', signal)]);
-  }, 600_000);
+  });
 
   afterAll(() => built?.[Symbol.asyncDispose]());
 
