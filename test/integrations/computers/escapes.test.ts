@@ -4,7 +4,7 @@ import { chmodSync, chownSync, mkdirSync, readFileSync, writeFileSync } from 'no
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import type { Host } from '../../../integrations/computers/host/host.ts';
-import { computerLayout, hostLayout } from '../../../integrations/computers/host/layout.ts';
+import { computerLayout, hostLayout, rootIn } from '../../../integrations/computers/host/layout.ts';
 import type { ComputerRecord } from '../../../integrations/computers/host/records.ts';
 import type { HostClient } from '../../../integrations/computers/hostClient.ts';
 import type { ComputerSpec } from '../../../integrations/computers/types.ts';
@@ -99,7 +99,7 @@ describe.each(sandboxes)('ways out of $name', ({ name: of, driver, missing, opti
       (JSON.parse(readFileSync(computerLayout(layout, computerId).record, 'utf8')) as ComputerRecord).uid ?? 0;
     uids = { user: uidOf(one.computerId), otherUser: uidOf(other.computerId), root: 0 };
     const paths = computerLayout(layout, one.computerId);
-    ({ home } = paths);
+    home = base === undefined ? paths.home : join(rootIn(paths.home), 'home', 'user');
     outside = join(remote.dir, '.canary');
     mkdirSync(outside);
     writeFileSync(join(outside, 'file'), mark, { mode: 0o600 });
@@ -129,7 +129,7 @@ describe.each(sandboxes)('ways out of $name', ({ name: of, driver, missing, opti
       CANARY_SOCKET: join(outside, 'sock'),
       CANARY_ABSTRACT: mark,
       CANARY_HOLDER: paths.socket,
-      CANARY_HOME: paths.home,
+      CANARY_HOME: home,
       CANARY_OTHER: computerLayout(layout, other.computerId).home,
       CANARY_DIR: remote.dir,
     };
@@ -163,7 +163,9 @@ describe.each(sandboxes)('ways out of $name', ({ name: of, driver, missing, opti
     const command = ['perl', '-e', programOf(code)];
     const inside = await runOn(client, command, { env: canary });
     expect(inside.stdout).toMatch(/^STOPPED/);
-    const outside = await bare(command, twin, { extra: true });
+    // On the disk, a root file system belongs to root.
+    const ownsHomes = base !== undefined && /\$c\{(home|other)\}/.test(code);
+    const outside = await bare(command, ownsHomes ? 'root' : twin, { extra: true });
     if (mayBeLacking === true && !outside.stdout.startsWith('THROUGH')) {
       process.stderr.write(`\nNOT SHOWN: ${name}: this machine has none (${outside.stdout.trim()})\n`);
     } else {
@@ -194,8 +196,9 @@ describe.each(sandboxes)('ways out of $name', ({ name: of, driver, missing, opti
     );
     const command = ['perl', '-e', programOf(viaSyscall)];
     expect((await runOn(client, command)).stdout).toMatch(/^STOPPED/);
-    expect((await bare(command, 'user', { cwd: home })).stdout).toBe('THROUGH\n');
-    await bare(['rmdir', 'extra'], 'user', { cwd: home });
+    const owner = base === undefined ? 'user' : 'root';
+    expect((await bare(command, owner, { cwd: home })).stdout).toBe('THROUGH\n');
+    await bare(['rmdir', 'extra'], owner, { cwd: home });
   });
 
   it("a link in the home to a file of the host, through the host's file operations", async () => {
