@@ -126,6 +126,7 @@ func makeFolder(path string, withParents bool) error {
 	if err := syscall.Mkdir(path, 0o777); err != nil {
 		return err
 	}
+	giveTo(ownerOf(path, nil), func(user, group int) error { return os.Lchown(path, user, group) })
 	return syncFolder(folderOf(path))
 }
 

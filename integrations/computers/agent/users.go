@@ -114,6 +114,25 @@ func findAccount(name string) (account, error) {
 	return found, nil
 }
 
+// giveTo gives a new file or folder the owner of what it replaces, or of the folder that it is in. Only root can. In an
+// environment with another user than root, people's files so belong to that user.
+func giveTo(owner *syscall.Stat_t, give func(user, group int) error) {
+	if os.Geteuid() == 0 && owner != nil && owner.Uid != 0 {
+		give(int(owner.Uid), int(owner.Gid)) // an owner that does not exist in here keeps it root's
+	}
+}
+
+func ownerOf(path string, old *syscall.Stat_t) *syscall.Stat_t {
+	if old != nil {
+		return old
+	}
+	folder := &syscall.Stat_t{}
+	if syscall.Stat(folderOf(path), folder) != nil {
+		return nil
+	}
+	return folder
+}
+
 func eachLine(file string, take func(fields []string)) {
 	opened, err := os.Open(file)
 	if err != nil {

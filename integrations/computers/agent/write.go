@@ -63,6 +63,7 @@ func beginWrite(path string, asked *fileRequest) (*writing, error) {
 	if err != nil {
 		return nil, err
 	}
+	giveTo(ownerOf(target, old), func(user, group int) error { return file.Chown(user, group) })
 	if asked.Mode == nil && old != nil {
 		mode := old.Mode & 0o7777
 		asked.Mode = &mode
