@@ -57,7 +57,7 @@ describe('computers with a root file system of their own', () => {
       'sudo -n id -u',
       'mkdir /srv/data && chown 105:33 /srv/data && stat -c %u:%g /srv/data',
       'echo "#!/bin/sh\necho own" > /usr/local/bin/own && chmod +x /usr/local/bin/own && own',
-      'dpkg-divert --list | head -1; dpkg --audit; dpkg -s sudo | grep ^Status',
+      'dpkg --audit; dpkg -s sudo | grep ^Status',
       'chroot / /bin/true && echo chroot',
       'mknod /tmp/device c 1 3 2>/dev/null || echo no devices',
       'mount -t tmpfs none /mnt 2>/dev/null || echo no mounts',
@@ -176,14 +176,17 @@ describe('computers with a root file system of their own', () => {
   });
 
   it('cannot lead mounts astray by links', async () => {
-    const { client, computerId } = await startComputer(host, withBase);
-    await runOn(client, 'rm -r /opt; ln -s /home/user/opt /opt; ln -sf /nowhere /etc/hostname');
+    const { computerId } = await startComputer(host, withBase);
     await host.stop(computerId);
     const start = (generation: number) => host.start(computerSpec({ computerId, generation, ...withBase }));
+    // What a tenant could do by moving the folders around the mounts.
+    rmSync(join(rootOf(computerId), 'opt'), { recursive: true });
+    symlinkSync('/home/user/opt', join(rootOf(computerId), 'opt'));
+    rmSync(join(rootOf(computerId), 'etc', 'hostname'), { force: true });
+    symlinkSync('/nowhere', join(rootOf(computerId), 'etc', 'hostname'));
     await expect(start(2)).rejects.toMatchObject({ code: 'START_FAILED', message: '/opt in it is no folder' });
     rmSync(join(rootOf(computerId), 'opt'));
     mkdirSync(join(rootOf(computerId), 'opt'));
-    symlinkSync('/nowhere', join(rootOf(computerId), 'run-link'));
     await start(3);
     expect((await runOn(host.client(computerId), 'cat /etc/hostname')).stdout).toBe('computer\n');
   });

@@ -77,8 +77,9 @@ export async function end(
   const own = { generation, reason, at: new Date().toISOString() };
   // A holder that did not answer cannot say why it ended.
   const ended: HolderEnd = code === undefined ? (told(context, record) ?? own) : { ...own, code };
-  const { uid, limits, computerId } = record;
-  writeRecord(context.layout, { computerId, uid, limits, run: { ...run, phase: 'ended', pausedAt: null, end: ended } });
+  const { uid, base, limits, computerId } = record;
+  const over: ComputerRun = { ...run, phase: 'ended', pausedAt: null, end: ended };
+  writeRecord(context.layout, { computerId, uid, ...(base && { base }), limits, run: over });
   return ended;
 }
 
