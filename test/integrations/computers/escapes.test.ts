@@ -62,7 +62,7 @@ const programs = {
 };
 
 /** What a sandbox with a root file system of its own may do to that: those probes lead nowhere else. */
-const ofOwnSystem = ['chroot', 'a write to /usr', 'a write to /etc'];
+const ofOwnSystem = ['chroot', 'to become root', 'a write to /usr', 'a write to /etc'];
 const full: (TestedDriver & Pick<ComputerSpec, 'base'> & { own?: string[] })[] = drivers.filter(({ isFull }) => isFull);
 const sandboxes = full.flatMap((each) =>
   each.driver === 'bubblewrap'
