@@ -13,8 +13,6 @@ import { execute } from './sql.ts';
 export interface Database extends AsyncDisposable {
   sequelize: Sequelize;
   pool: Pool;
-  /** A pool for transactions that are sent whole, as several statements at once. Only for oneTrip.ts. */
-  trips: Pool;
   /** How long the server may be silent on a statement before its connection is dropped. */
   silenceMs: number;
   /** How long an unused connection is kept. */
@@ -59,8 +57,6 @@ const maxPreparedStatements = 256;
  * which the quoting of values relies on.
  */
 const sqlMode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION';
-/** Few are enough: a trip is short, and one that waits for a connection would wait for the server anyway. */
-const tripsAtOnce = 4;
 const patientSilenceMs = 6 * 3_600_000;
 const patientLockWaitSeconds = 120;
 const closeGraceMs = 2_000;
@@ -75,7 +71,7 @@ interface Patience {
 
 /** How many connections a process may open. */
 export function mostConnections(poolSize: number): number {
-  return 2 * poolSize + Math.min(tripsAtOnce, poolSize);
+  return 2 * poolSize;
 }
 
 /** Opens the pools. Nothing connects until the first query. */
@@ -135,42 +131,35 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
     for (const setting of settings) await (connection as CallbackConnection).promise().query(setting);
   });
 
-  const openPool = (size: number, multipleStatements: boolean): Pool => {
-    const opened = mysql.createPool({
-      uri: url,
-      charset: 'utf8mb4_bin',
-      timezone: 'Z',
-      connectionLimit: size,
-      // Below the limit: at the limit, the pool would never look for idle connections.
-      maxIdle: size - 1,
-      idleTimeout: idleMs,
-      // An idle connection takes leave of the server, which otherwise logs an aborted connection each time.
-      gracefulEnd: true,
-      connectTimeout: connectTimeoutMs,
-      supportBigNumbers: true,
-      maxPreparedStatements,
-      trace: false,
-      multipleStatements,
-      stream: connections.dial,
-    });
-    limitAcquisition(opened.pool, connections, acquireTimeoutMs);
-    opened.pool.on('connection', (connection) => {
-      // Statements of one connection run in order, so these run before the first borrower's.
-      for (const setting of settings) (connection as unknown as CallbackConnection).query(setting);
-      (connection as unknown as PlainConnection).stream.once('close', () => free.delete(connection as never));
-    });
-    opened.pool.on('release', (connection) => free.add(connection as unknown as PlainConnection));
-    opened.pool.on('acquire', (connection) => free.delete(connection as never));
-    return opened;
-  };
-  const pool = openPool(poolSize, false);
+  const pool = mysql.createPool({
+    uri: url,
+    charset: 'utf8mb4_bin',
+    timezone: 'Z',
+    connectionLimit: poolSize,
+    // Below the limit: at the limit, the pool would never look for idle connections.
+    maxIdle: poolSize - 1,
+    idleTimeout: idleMs,
+    // An idle connection takes leave of the server, which otherwise logs an aborted connection each time.
+    gracefulEnd: true,
+    connectTimeout: connectTimeoutMs,
+    supportBigNumbers: true,
+    maxPreparedStatements,
+    trace: false,
+    stream: connections.dial,
+  });
+  limitAcquisition(pool.pool, connections, acquireTimeoutMs);
+  pool.pool.on('connection', (connection) => {
+    // Statements of one connection run in order, so these run before the first borrower's.
+    for (const setting of settings) (connection as unknown as CallbackConnection).query(setting);
+    (connection as unknown as PlainConnection).stream.once('close', () => free.delete(connection as never));
+  });
+  pool.pool.on('release', (connection) => free.add(connection as unknown as PlainConnection));
+  pool.pool.on('acquire', (connection) => free.delete(connection as never));
   retryDeadlockedStatements(pool, sequelize);
-  const trips = openPool(Math.min(tripsAtOnce, poolSize), true);
 
   return {
     sequelize,
     pool,
-    trips,
     silenceMs: patience.silenceMs,
     idleMs,
     within: (connection, silenceMs, work) => connections.within(connection, silenceMs, work),
@@ -183,7 +172,7 @@ function openPools(config: Pick<Config, 'database'>, patience: Patience): Databa
   };
 
   async function close(): Promise<void> {
-    const closing = Promise.allSettled([sequelize.close(), pool.end(), trips.end()]);
+    const closing = Promise.allSettled([sequelize.close(), pool.end()]);
     const unended = new AbortController();
     const cut = async () => {
       await delay(closeGraceMs, undefined, { signal: unended.signal });

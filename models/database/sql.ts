@@ -69,16 +69,14 @@ export interface Statement {
   values: unknown[];
 }
 
-/** The statement that inserts new instances of one model. `instead` overrides values of their attributes. */
-export function insertionOf(instances: readonly Model[], instead: Readonly<Record<string, unknown>> = {}): Statement {
+/** The statement that inserts new instances of one model. */
+function insertionOf(instances: readonly Model[]): Statement {
   const [first] = instances;
   if (first === undefined) throw new Error('There are no rows to insert.');
   const { tableName, rawAttributes } = first.constructor as ModelStatic<Model>;
   const written = Object.keys(first.dataValues as object).filter((attribute) => attribute in rawAttributes);
   const columns = written.map((attribute) => rawAttributes[attribute]?.field);
-  const rows = instances.map(({ dataValues }) =>
-    written.map((attribute) => (attribute in instead ? instead[attribute] : dataValues[attribute])),
-  );
+  const rows = instances.map(({ dataValues }) => written.map((attribute) => dataValues[attribute]));
   return { sql: 'INSERT INTO ?? (??) VALUES ?', values: [tableName, columns, rows] };
 }
 

@@ -1,8 +1,7 @@
 import type { Transaction } from 'sequelize';
 import { modelsOf, type On } from '../database/bound.ts';
 import { type Database, transaction } from '../database/database.ts';
-import { commitInOneTrip, ifFound, lastNumber } from '../database/oneTrip.ts';
-import { execute, insertionOf, type Statement } from '../database/sql.ts';
+import { execute, type Statement } from '../database/sql.ts';
 import type { Placed } from './changes.ts';
 import { driveContainerId, requireOwner } from './containers.ts';
 import type { DriveItem } from './driveItem.ts';
@@ -12,7 +11,7 @@ import { isName, maxDepth, nameKey } from './names.ts';
 import { noSpace } from './objectReserve.ts';
 import type { ArrivedFile, FileTarget } from './placeFile.ts';
 import type { AlsoPlaced } from './uploadSession.ts';
-import { indexNewItems, type NewlyIndexed, newItemWords } from './wordIndex.ts';
+import { indexNewItems, type NewlyIndexed } from './wordIndex.ts';
 
 /** A stored file whose object comes from the reserve, for a spot that is believed to be free. */
 export interface KnownFile extends KnownSpot {
@@ -74,7 +73,7 @@ function takeGroup(waiting: Waiting[]): Waiting[] {
 
 async function placeGroup(database: Database, group: readonly Waiting[]): Promise<void> {
   try {
-    const placed = await (goesInOneTrip(group) ? placeInOneTrip : placeStepwise)(database, group);
+    const placed = await placeTogether(database, group);
     if (placed !== undefined) {
       for (const [n, { done }] of group.entries()) done.resolve(placed[n]);
     } else if (group.length > 1) {
@@ -90,35 +89,8 @@ async function placeGroup(database: Database, group: readonly Waiting[]): Promis
   }
 }
 
-/** True if the transaction needs no other reads or writes than these. */
-function goesInOneTrip(group: readonly Waiting[]): boolean {
-  return group.every(({ also, target }) => also === undefined && target.containerId === driveContainerId);
-}
-
 /** Undefined if nothing was done. */
-async function placeInOneTrip(database: Database, group: readonly Waiting[]): Promise<Placed[] | undefined> {
-  if (!group.every(isAllowed)) return undefined;
-  const { statement, found } = takingIn(group);
-  const items = freshItems(database, group);
-  const statements = [statement];
-  const inserts: number[] = [];
-  for (const [n, item] of items.entries()) {
-    inserts.push(statements.length);
-    // All files are counted in together, so the check on the first id holds for all.
-    statements.push(insertionOf([item], n === 0 ? { id: ifFound(found, item.id) } : {}));
-    statements.push(...newItemWords(wordsOf(group[n], item, lastNumber)));
-  }
-  const results = await commitInOneTrip(database, statements);
-  if (results === undefined) return undefined;
-  for (const [n, item] of items.entries()) {
-    item.isNewRecord = false;
-    item.set('number', results[inserts[n] ?? 0]?.insertId, { raw: true });
-  }
-  return placedIn(group, items);
-}
-
-/** Like `placeInOneTrip`, statement by statement. */
-async function placeStepwise(database: Database, group: readonly Waiting[]): Promise<Placed[] | undefined> {
+async function placeTogether(database: Database, group: readonly Waiting[]): Promise<Placed[] | undefined> {
   let isCommitting = false;
   try {
     return await transaction(database, async (tx) => {

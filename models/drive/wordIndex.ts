@@ -1,6 +1,5 @@
 import type { Transaction } from 'sequelize';
-import type { Statement } from '../database/sql.ts';
-import { addWords, type IndexedText, storeWords, type WordTable, wordInsertions } from '../words/wordTable.ts';
+import { addWords, type IndexedText, storeWords, type WordTable } from '../words/wordTable.ts';
 
 /** The fields in which a word occurs. A row's `fields` is a sum of these. */
 export const fieldBits = { name: 1, text: 2 } as const;
@@ -24,17 +23,12 @@ export async function indexWords(item: Indexed, field: Field, text: string, tx: 
 
 export interface NewlyIndexed extends Record<Field, string> {
   driveNumber: number;
-  itemNumber: IndexedText['thing'];
+  itemNumber: number;
 }
 
 /** Writes the words of items that have none yet. */
 export async function indexNewItems(items: readonly NewlyIndexed[], tx: Transaction): Promise<void> {
   await addWords(driveWords, items.flatMap(textsOf), tx);
-}
-
-/** The statements that write the words of an item that has none yet. */
-export function newItemWords(item: NewlyIndexed): Statement[] {
-  return wordInsertions(driveWords, textsOf(item));
 }
 
 function textsOf({ driveNumber: owner, itemNumber: thing, name, text }: NewlyIndexed): IndexedText[] {

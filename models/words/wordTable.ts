@@ -1,6 +1,5 @@
-import type { raw } from 'mysql2';
 import type { Transaction } from 'sequelize';
-import { execute, type Statement } from '../database/sql.ts';
+import { execute } from '../database/sql.ts';
 import { wordsOf } from './words.ts';
 
 /**
@@ -17,8 +16,7 @@ export interface WordTable {
 
 export interface IndexedText {
   owner: number | Buffer;
-  /** The thing's number, or SQL for it. */
-  thing: number | ReturnType<typeof raw>;
+  thing: number;
   /** The bit of the field that the text is in. */
   bit: number;
   text: string;
@@ -38,20 +36,17 @@ export async function storeWords(table: WordTable, of: IndexedText, tx: Transact
 }
 
 /** Adds the words of things that have none in these fields yet. */
-export async function addWords(table: WordTable, texts: readonly IndexedText[], tx: Transaction): Promise<void> {
-  for (const { sql, values } of wordInsertions(table, texts)) await execute(tx, sql, values);
-}
-
-/** The statements of {@link addWords}: none if there are no words, several if there are many. */
-export function wordInsertions({ table, owner, thing }: WordTable, texts: readonly IndexedText[]): Statement[] {
+export async function addWords(
+  { table, owner, thing }: WordTable,
+  texts: readonly IndexedText[],
+  tx: Transaction,
+): Promise<void> {
   const rows = texts.flatMap((of) =>
     [...wordsOf(of.text)].map((word) => [of.owner, Buffer.from(word), of.thing, of.bit]),
   );
   const sql = `INSERT INTO ${table} (${owner}, word, ${thing}, fields) VALUES ?
     ON DUPLICATE KEY UPDATE fields = ${table}.fields | VALUES(fields)`;
-  const statements: Statement[] = [];
   for (let at = 0; at < rows.length; at += rowsPerStatement) {
-    statements.push({ sql, values: [rows.slice(at, at + rowsPerStatement)] });
+    await execute(tx, sql, [rows.slice(at, at + rowsPerStatement)]);
   }
-  return statements;
 }
