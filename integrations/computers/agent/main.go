@@ -57,6 +57,7 @@ func main() {
 		return
 	}
 	closeStrayDescriptors()
+	boundCapabilities()
 	// Set our own mask instead of inheriting the one of the process that started the sandbox.
 	syscall.Umask(0o022)
 	runtime.GOMAXPROCS(1)

@@ -64,6 +64,24 @@ func awaitCgroup() {
 	}
 }
 
+const (
+	dropFromBounds = 24 // PR_CAPBSET_DROP
+	capabilities   = 64
+)
+
+// boundCapabilities takes from the sandbox for good what its first program does not have. Nothing can regain it, as
+// no_new_privs ensures by itself.
+func boundCapabilities() {
+	status, _ := os.ReadFile("/proc/self/status")
+	_, permitted, isThere := strings.Cut(string(status), "CapPrm:\t")
+	kept, err := strconv.ParseUint(strings.SplitN(permitted, "\n", 2)[0], 16, capabilities)
+	for number := 0; number < capabilities && isThere && err == nil && kept != 0; number++ {
+		if kept&(1<<number) == 0 {
+			syscall.AllThreadsSyscall(syscall.SYS_PRCTL, dropFromBounds, uintptr(number), 0)
+		}
+	}
+}
+
 type account struct {
 	name        string
 	user, group int

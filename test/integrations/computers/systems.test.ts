@@ -62,10 +62,11 @@ describe('computers with a root file system of their own', () => {
       'mknod /tmp/device c 1 3 2>/dev/null || echo no devices',
       'mount -t tmpfs none /mnt 2>/dev/null || echo no mounts',
       'unshare --mount true 2>/dev/null || echo no namespaces',
+      'test "$(grep CapBnd /proc/self/status | cut -f2)" = "$(grep CapPrm /proc/self/status | cut -f2)" && echo bounded',
     ];
     const { stdout, stderr } = await runOn(client, commands.join('\n'));
     expect([stdout, stderr]).toEqual([
-      'eve\nsecret\n0\n105:33\nown\nStatus: install ok installed\nchroot\nno devices\nno mounts\nno namespaces\n',
+      'eve\nsecret\n0\n105:33\nown\nStatus: install ok installed\nchroot\nno devices\nno mounts\nno namespaces\nbounded\n',
       '',
     ]);
     // On the disk the files have the ids that are seen inside.
@@ -87,8 +88,11 @@ describe('computers with a root file system of their own', () => {
     const named = { user: 'eve', workdir: '/srv/work' };
     await host.start(computerSpec({ computerId, generation: 2, ...withBase, ...named }));
     const again = host.client(computerId);
-    const { stdout } = await runOn(again, 'id -un; id -Gn; pwd; echo $USER; echo x > file; stat -c %U file');
-    expect(stdout).toBe('eve\neve www-data\n/srv/work\neve\neve\n');
+    const { stdout } = await runOn(
+      again,
+      'id -un; id -Gn; pwd; echo $USER; echo x > file; stat -c %U file; grep CapEff /proc/self/status',
+    );
+    expect(stdout).toBe('eve\neve www-data\n/srv/work\neve\neve\nCapEff:\t0000000000000000\n');
     // It is moved to the cgroup of the computer's programs, as those of root are.
     const { stdout: cgroups } = await runOn(
       again,
