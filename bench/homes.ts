@@ -104,7 +104,7 @@ async function measureChanges(host: Host, dir: string): Promise<void> {
 async function measureWhole(host: Host, dir: string, folder: string): Promise<string> {
   await host.saves.take(computerId, 'hsv_first');
   const file = join(folder, 'first');
-  const kept = join(hostLayout(dir).saves, computerId, 'hsv_first', 'home');
+  const kept = join(hostLayout(dir).snapshots, 'hsv_first', 'home');
   const hand = await timed(() => shell('btrfs send --quiet "$1" > "$2"', kept, file));
   const ms = await timed(() => writeFile(file, host.saves.read(computerId, 'hsv_first', null, signal)));
   out(`a whole home to a file: ${ms.toFixed(0)} ms; send by hand ${hand.toFixed(0)} ms: × ${(ms / hand).toFixed(2)}`);
@@ -124,6 +124,14 @@ async function measureFill(file: string): Promise<void> {
     out(
       `a home filled and given to its user: ${ms.toFixed(0)} ms; receive by hand ${hand.toFixed(0)} ms: × ${(ms / hand).toFixed(2)}`,
     );
+    const copies: number[] = [];
+    for (let n = 0; n < 5; n++) copies.push(await timed(() => host.saves.fill(`cmp_copy${n}`, chain, options)));
+    const volume = join(hostLayout(dir).homes, '.copy');
+    const snapshot = 'btrfs subvolume snapshot "$1/home" "$2" > /dev/null; chown -R 9999 "$2"; sync -f "$2"';
+    const reference = await timed(() => shell(snapshot, join(hostLayout(dir).snapshots, 'hsv_first'), volume));
+    shell('btrfs subvolume delete "$1" > /dev/null', volume);
+    const ratio = (quantile(copies, 0.5) / reference).toFixed(2);
+    out(`a copy of it on the same host: ${quantiles(copies)}; by hand ${reference.toFixed(0)} ms: × ${ratio}`);
   });
 }
 

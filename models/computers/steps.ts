@@ -122,7 +122,7 @@ async function wakeStep(deps: Deps, tx: Transaction, computer: Computer): Promis
   return startStep(tx, computer, deps.config);
 }
 
-/** A start may have to fill the home first, from a save that another host has made. */
+/** A start may have to fill the home first, from a save of another host or of another computer. */
 async function startStep(
   tx: Transaction,
   computer: Computer,
@@ -130,7 +130,8 @@ async function startStep(
 ): Promise<ComputerStep> {
   const { homeSaveId, hostId } = computer;
   const head = homeSaveId === null ? undefined : await findSave(tx, homeSaveId);
-  const filled = head === undefined || head.hostId === hostId ? 0 : Number(head.homeBytes);
+  const isThere = head === undefined || (head.hostId === hostId && head.computerId === computer.id);
+  const filled = isThere ? 0 : Number(head.homeBytes);
   return stepOf('start', computer, config, filled / leastFilledPerMs);
 }
 

@@ -63,6 +63,7 @@ export function contentOf(dir: string, computerId: string): string {
 
 /** What a host has of saves on its disk. */
 export function savesIn(dir: string): string[] {
-  const { saves } = hostLayout(dir);
-  return existsSync(saves) ? readdirSync(saves, { recursive: true }).map(String) : [];
+  const { saves, snapshots } = hostLayout(dir);
+  const folders = [saves, snapshots].filter((folder) => existsSync(folder));
+  return folders.flatMap((folder) => readdirSync(folder, { recursive: true }).map(String));
 }

@@ -83,6 +83,7 @@ const host: ComputerHost = {
       throw new Error('There is no home.');
     },
     keepOnly: async () => undefined,
+    keep: async () => undefined,
     fill: async () => undefined,
   },
   inspect: async (computerId) => stateOf(computerId),

@@ -284,6 +284,13 @@ export const mutations: readonly Mutation[] = [
     replacement: 'if (record.removing === true) throw',
     caughtBy: 'test/integrations/computers/fills.test.ts',
   },
+  {
+    name: 'A host removes a snapshot that another computer uses',
+    file: 'integrations/computers/host/saves/snapshots.ts',
+    piece: 'if (!isUsed) await',
+    replacement: 'await',
+    caughtBy: 'test/integrations/computers/sharedSaves.test.ts',
+  },
 ];
 
 /** The file's source with the fault. Undefined if the source does not have the piece exactly once. */

@@ -21,6 +21,7 @@ import { endUnasked, watch } from './life/watch.ts';
 import { setUpMachine } from './machine/setUp.ts';
 import { type ComputerRecord, isHosted, listComputerIds, listRecords, readRecord } from './records.ts';
 import { Saves } from './saves/saves.ts';
+import { moveOldSnapshots } from './saves/snapshots.ts';
 
 const usualDeadlines: HostDeadlines = {
   startMs: 20_000,
@@ -74,6 +75,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
   const release = async (computerId: string) => {
     for (const each of Object.values(sandboxes)) await each.close(computerId);
   };
+  if (context.disks.kind === 'limited') await moveOldSnapshots(context);
   const saves = new Saves({ context, lanes, known, release });
   const bases = new Bases(context);
   const users = { lanes, saves, sandboxes: Object.values(sandboxes) };

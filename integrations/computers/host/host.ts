@@ -160,8 +160,8 @@ export interface Host {
 
 /**
  * What a host can do with saves. A save is the change of a home since its parent save, or a whole home. Its snapshot
- * stays on the host until `keepOnly` removes it. Of one computer, one call runs at a time. On a full disk, calls throw
- * `DISK_FULL` and leave the computer and its earlier saves as they are.
+ * stays on the host, once for all computers, until no computer uses it. Of one computer, one call runs at a time. On a
+ * full disk, calls throw `DISK_FULL` and leave the computer and its earlier saves as they are.
  */
 export interface HostSaves {
   /** How this host takes saves. */
@@ -171,7 +171,7 @@ export interface HostSaves {
    * the format `tar`, through all files.
    */
   changed(): Promise<string[]>;
-  /** The saves of which this host has a snapshot. They can be read again, and be parents. With `tar`, none. */
+  /** The saves of which the computer uses a snapshot. They can be read again, and be parents. With `tar`, none. */
   kept(computerId: string): string[];
   /** Saves the home as it is now, unless this save was taken before. Holds up the computer for the snapshot only. */
   take(computerId: string, saveId: string): Promise<TakenSave>;
@@ -181,12 +181,15 @@ export interface HostSaves {
    * limit.
    */
   read(computerId: string, saveId: string, parentId: string | null, signal: AbortSignal): AsyncIterable<Buffer>;
-  /** Forgets the computer's other saves, and removes their snapshots. */
+  /** Forgets the computer's other saves, and removes those of their snapshots that nothing else uses. */
   keepOnly(computerId: string, saveIds: readonly string[]): Promise<void>;
+  /** Keeps the snapshots that this host has of these saves although no computer uses them, until the next call. */
+  keep(saveIds: readonly string[]): Promise<void>;
   /**
-   * Makes the home of a computer from a whole home and the changes that follow it. Until that is done, this host does
-   * not have the computer. The snapshots are kept. Does nothing if the home is there, unless it `replaces` that. Throws
-   * `DISK_FULL` if there is no room for that many bytes, and `SAVE_UNREADABLE` if this host's file system does not have the saves' format.
+   * Makes the home of a computer from a whole home and the changes that follow it. What this host has a snapshot of is
+   * not read. Until that is done, this host does not have the computer. The computer uses the snapshots then. Does
+   * nothing if the home is there, unless it `replaces` that. Throws `DISK_FULL` if there is no room for that many bytes,
+   * and `SAVE_UNREADABLE` if this host's file system does not have the saves' format.
    */
   fill(computerId: string, chain: readonly StoredSave[], options: FillOptions): Promise<void>;
 }

@@ -17,8 +17,10 @@ export function hostLayout(dir: string) {
     image: join(dir, '.homes.btrfs'),
     /** The root file systems with which computers begin. No computer's user may enter it. */
     bases: join(dir, '.homes', '.bases'),
-    /** The snapshots of homes that were saved. No computer's user may enter it. */
+    /** Which computer uses which saves. No computer's user may enter it. */
     saves: join(dir, '.homes', '.saves'),
+    /** The snapshots of homes that were saved, one for each save. The same holds for it. */
+    snapshots: join(dir, '.homes', '.snapshots'),
     runtime: join(dir, '.runtime'),
     logs: join(dir, '.logs'),
     /** Sockets and other files of a run. */

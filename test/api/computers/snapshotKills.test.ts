@@ -57,7 +57,8 @@ test('A restore whose worker is killed is done by the next worker, and no work i
   const { stdout: sum } = await computer.exec('sha256sum big file');
   await settled(await computer.fetch('/snapshots', { method: 'POST', body: { name: 'Old' } }));
   const snapshotId = (await computer.expect<{ data: { id: string }[] }>(200, 'GET', '/snapshots')).data[0]?.id;
-  // A copy on the host has nothing of the snapshot there.
+  // Then the host has nothing of the snapshot.
+  await computer.expect(204, 'DELETE', '');
   const other = await newComputer();
   await other.exec('echo mine > mine');
   const restoring = other.fetch('/restore', { method: 'POST', body: { snapshotId } });

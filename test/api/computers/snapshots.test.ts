@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { hostLayout } from '../../../integrations/computers/host/layout.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { computerOf, type TestComputer } from '../../builders/computer.ts';
 import { buildHosts, type TestHost, type TestHosts } from '../../builders/hosts.ts';
@@ -130,7 +133,7 @@ test('A running computer is restored: it starts again, and its later work become
   expect((await computer.exec('cat work/file; ls')).stdout).toBe('third\nbig\nwork\n');
 });
 
-test('The newest snapshot of a computer is restored without the object store', async () => {
+test('A snapshot that its host has is restored without the object store, also on another computer', async () => {
   const computer = await newComputer();
   await computer.exec('echo old > file');
   const snapshot = await take(computer);
@@ -140,13 +143,24 @@ test('The newest snapshot of a computer is restored without the object store', a
   await select(away, [snapshot.id]);
   await restore(computer, snapshot);
   expect((await computer.exec('cat file')).stdout).toBe('old\n');
-  // On a computer that never had that home, it needs the store.
+  const copy = await newComputer({ fromSnapshotId: snapshot.id });
+  expect((await copy.exec('cat file')).stdout).toBe('old\n');
   const other = await newComputer();
   await other.exec('echo mine > file');
+  await restore(other, snapshot);
+  expect((await other.exec('cat file')).stdout).toBe('old\n');
+  // Without the host's snapshot, it needs the store.
+  const [save] = await select<{ id: string }>('SELECT save_id AS id FROM computer_snapshots WHERE id = ?', [
+    snapshot.id,
+  ]);
+  for (const each of [computer, copy, other]) await each.expect(204, 'DELETE', '');
+  await waitFor('the snapshot to go', () => !existsSync(join(hostLayout(host.dir).snapshots, save?.id ?? '')));
+  const last = await newComputer();
+  await last.exec('echo mine > file');
   const failed = { code: expect.any(String), status: expect.any(Number) };
-  const response = await other.fetch('/restore', { method: 'POST', body: { snapshotId: snapshot.id } });
+  const response = await last.fetch('/restore', { method: 'POST', body: { snapshotId: snapshot.id } });
   expect(await response.json()).toMatchObject(failed);
-  expect((await other.exec('cat file')).stdout).toBe('mine\n');
+  expect((await last.exec('cat file')).stdout).toBe('mine\n');
 });
 
 test('A stopped computer is restored and stays stopped, also from the snapshot of another one', async () => {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { oldQuotas } from '../../../integrations/computers/host/disks/btrfs.ts';
 import { hostLayout } from '../../../integrations/computers/host/layout.ts';
@@ -141,20 +141,49 @@ describe('saves from which a home is filled', () => {
     const one = await buildHost(options);
     const { computerId } = await startComputer(one.host);
     await one.host.saves.take(computerId, 'hsv_1');
-    const { saves } = hostLayout(one.dir);
-    for (const folder of ['cmp_gone/hsv_1', `${computerId}/hsv_2.fork`]) {
-      mkdirSync(join(saves, folder), { recursive: true });
-      execFileSync('btrfs', ['subvolume', 'create', join(saves, folder, 'home')]);
-      writeFileSync(join(saves, folder, 'home/file'), 'part');
+    const { saves, snapshots } = hostLayout(one.dir);
+    for (const use of ['cmp_gone/hsv_3', 'cmp_gone/hsv_1', `${computerId}/hsv_5`]) {
+      mkdirSync(join(saves, use), { recursive: true });
     }
+    for (const folder of ['hsv_2.fork', 'hsv_3', 'hsv_4']) makeVolume(join(snapshots, folder));
     await one.host.close();
     await using again = await buildHost({ ...options, dir: one.dir });
     expect(readdirSync(saves)).toEqual([computerId]);
+    expect(readdirSync(snapshots)).toEqual(['hsv_1']);
     expect(again.host.saves.kept(computerId)).toEqual(['hsv_1']);
-    expect(readdirSync(join(saves, computerId))).toEqual(['hsv_1']);
     expect(await again.host.saves.changed()).toEqual([]);
+    // What was used but never on the disk is taken like any other.
+    await again.host.saves.take(computerId, 'hsv_5');
+    expect(again.host.saves.kept(computerId)).toEqual(['hsv_1', 'hsv_5']);
+  });
+
+  it('of an earlier Atrium, with snapshots for each computer, go on', async () => {
+    const one = await buildHost(options);
+    const { client, computerId } = await startComputer(one.host);
+    const other = await startComputer(one.host);
+    await runOn(client, 'head -c 3000000 /dev/urandom > big; sync');
+    await one.host.saves.take(computerId, 'hsv_1');
+    await one.host.close();
+    const { saves, snapshots } = hostLayout(one.dir);
+    rmdirSync(join(saves, computerId, 'hsv_1'));
+    renameSync(join(snapshots, 'hsv_1'), join(saves, computerId, 'hsv_1'));
+    rmdirSync(snapshots);
+    for (const folder of [`${computerId}/hsv_2.fork`, `${other.computerId}/hsv_1`]) makeVolume(join(saves, folder));
+    await using again = await buildHost({ ...options, dir: one.dir });
+    expect(readdirSync(snapshots)).toEqual(['hsv_1']);
+    const { saves: kept } = again.host;
+    expect([kept.kept(computerId), kept.kept(other.computerId)].flat()).toEqual(['hsv_1']);
+    expect(await kept.changed()).toEqual([other.computerId]);
+    await runOn(client, 'echo two > two');
+    expect((await saveHome(again.host, computerId, 'hsv_2', 'hsv_1')).bytes.length).toBeLessThan(5_000);
   });
 });
+
+function makeVolume(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  execFileSync('btrfs', ['subvolume', 'create', join(folder, 'home')]);
+  writeFileSync(join(folder, 'home/file'), 'part');
+}
 
 test('the quotas of deleted homes are found, as older kernels list them', () => {
   const quotas = `Qgroupid    Referenced    Exclusive   Path
@@ -163,11 +192,11 @@ test('the quotas of deleted homes are found, as older kernels list them', () => 
 0/256         20383744        20480   cmp_1
 0/284         20373504        16384   <under deletion>
 0/285            16384        16384   <stale>
-0/290            16384        16384   .saves/cmp_1/hsv_1/home
+0/290            16384        16384   .snapshots/hsv_1/home
 1/100                0            0   <0 member qgroups>
 `;
   const volumes = `ID 256 gen 60 top level 5 path cmp_1
-ID 290 gen 60 top level 5 path .saves/cmp_1/hsv_1/home
+ID 290 gen 60 top level 5 path .snapshots/hsv_1/home
 ID 284 gen 60 top level 0 path DELETED
 `;
   expect(oldQuotas(quotas, volumes)).toEqual(['0/285']);

@@ -124,7 +124,7 @@ describe('saves of a home with snapshots', () => {
     await host.stop(computerId);
     await host.start({ ...spec, generation: 2 });
     expect(host.saves.kept(computerId)).toEqual(['hsv_1']);
-    const sending = () => pidsWith(hostLayout(dir).saves, 'btrfs');
+    const sending = () => pidsWith(hostLayout(dir).snapshots, 'btrfs');
     expect(sending().map((pid) => getPriority(pid))).toEqual([19]);
     // The reader does not ask for more, and still ends.
     await host.destroy(computerId);

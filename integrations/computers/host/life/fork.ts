@@ -67,19 +67,19 @@ export async function fork(
   for (const folder of [paths.processes, paths.run]) giveFolder(folder, record.uid);
 }
 
-/** Runs `work` in the source's lane. A stop of the source cancels the copy with a retryable error. */
-export async function inLaneOf(
+/** Runs `work` in the lane of a computer. A stop of that computer cancels it with a retryable error. */
+export async function inLaneOf<T>(
   lanes: Lanes,
-  from: string,
-  work: (signal: AbortSignal) => Promise<void>,
+  computerId: string,
+  work: (signal: AbortSignal) => Promise<T>,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<T> {
   try {
-    await lanes.in(from, (own) => work(AbortSignal.any([own, signal])));
+    return await lanes.until(computerId, work, signal);
   } catch (error) {
     // A stop cancels other tasks with this error.
     if (signal.aborted || !(error instanceof HostError) || error.code !== 'START_FAILED') throw error;
-    throw new HostError('TIMED_OUT', `${from} was stopped while it was copied`);
+    throw new HostError('TIMED_OUT', `${computerId} was stopped while its home was copied`);
   }
 }
 

@@ -6,7 +6,6 @@ import type { FileSandboxes } from '../files/fileSandboxes.ts';
 import type { Lanes } from '../lanes.ts';
 import { computerLayout } from '../layout.ts';
 import { type ComputerRecord, listComputerIds, readRecord, removeComputerDir, writeRecord } from '../records.ts';
-import { removeStraySaves } from '../saves/folders.ts';
 import type { Saves } from '../saves/saves.ts';
 import { clear, end, isRunning } from './end.ts';
 
@@ -56,7 +55,7 @@ const endedReason = (phase: 'starting' | 'running') =>
 /** What may use the homes. */
 export interface Users {
   lanes: Lanes;
-  saves: Pick<Saves, 'isBusy' | 'endAll'>;
+  saves: Pick<Saves, 'removeStrays' | 'endAll'>;
   sandboxes: FileSandboxes[];
 }
 
@@ -76,7 +75,7 @@ export async function sweep(context: HostContext, { lanes, saves, sandboxes }: U
     if (did !== undefined) done.push(did);
   }
   const strays = await removeStrays(context, isInUse);
-  return [...done, ...strays, ...(await removeStraySaves(context, (name) => isInUse(name) || saves.isBusy(name)))];
+  return [...done, ...strays, ...(await saves.removeStrays(isInUse))];
 }
 
 /** Removes confinements that belong to no computer, and unfinished copies. */

@@ -1,28 +1,38 @@
+import { statSync } from 'node:fs';
 import { run } from '../../spawner/spawner.ts';
 import { openProgram, ProgramFailed, patiently } from '../../spawner/streams.ts';
 import type { HostContext } from '../context.ts';
-import { snapshotIn } from './folders.ts';
+import { computerLayout } from '../layout.ts';
 import type { SaveFormat } from './saves.ts';
+import { type Snapshots, snapshotIn } from './snapshots.ts';
 
 /** What programs have written so far has to get to the disk first. */
 const syncTimeoutMs = 10 * 60_000;
 
 /** Saves homes by snapshots. They are outside of the homes' limits, and share with the homes what has not changed. */
-export function btrfsSaves({ layout }: Pick<HostContext, 'layout'>): SaveFormat {
+export function btrfsSaves({ layout }: Pick<HostContext, 'layout'>, snapshots: Snapshots): SaveFormat {
   const { homes } = layout;
+  const snapshotOf = (saveId: string) => snapshotIn(snapshots.folder(saveId));
   return {
     name: 'btrfs',
     async changed(computerIds) {
       await syncHomes(homes);
-      return unsaved(await run('btrfs', ['subvolume', 'list', '-gcuq', homes]), computerIds);
+      const listing = await run('btrfs', ['subvolume', 'list', '-gcuq', homes]);
+      return unsaved(listing, computerIds, (computerId) => snapshots.of(computerId));
     },
-    async keep(home, folder, signal) {
-      const args = ['subvolume', 'snapshot', '-r', home, snapshotIn(folder)];
-      await run('btrfs', args, { signal, timeoutMs: syncTimeoutMs });
+    async keep({ computerId, saveId }, signal) {
+      const { home } = computerLayout(layout, computerId);
+      const make = async (folder: string, inLane: AbortSignal) => {
+        const args = ['subvolume', 'snapshot', '-r', home, snapshotIn(folder)];
+        await run('btrfs', args, { signal: inLane, timeoutMs: syncTimeoutMs });
+      };
+      await snapshots.use(computerId, saveId, make, signal);
+      // The folder was made right before the snapshot.
+      return { takenAt: statSync(snapshots.folder(saveId)).birthtime, kept: snapshotOf(saveId) };
     },
-    open({ folder, parent }, signal) {
-      const since = parent === null ? [] : ['-p', snapshotIn(parent)];
-      const args = ['send', '--quiet', ...since, snapshotIn(folder)];
+    open({ saveId, parentId }, signal) {
+      const since = parentId === null ? [] : ['-p', snapshotOf(parentId)];
+      const args = ['send', '--quiet', ...since, snapshotOf(saveId)];
       return openProgram('btrfs', args, { signal, through: patiently, reason: pathTooLong });
     },
   };
@@ -52,16 +62,20 @@ interface Volume {
 }
 
 /**
- * Which computers have changed since they were saved, by the list of all volumes. A snapshot has everything of its
- * transaction, so a home whose generation is not newer than its newest snapshot equals that. A home that was made from
- * a snapshot equals it until its first change.
+ * Which computers have changed since they were saved, by the list of all volumes and the saves that each computer uses.
+ * A snapshot has everything of its transaction, so a home whose generation is not newer than its newest snapshot equals
+ * that. A home that was made from a snapshot equals it until its first change.
  */
-export function unsaved(listing: string, computerIds: readonly string[]): string[] {
+export function unsaved(
+  listing: string,
+  computerIds: readonly string[],
+  usedBy: (computerId: string) => readonly string[],
+): string[] {
   const volumes = volumesIn(listing);
   return computerIds.filter((computerId) => {
     const home = volumes.get(computerId);
     if (home === undefined) return false;
-    const kept = [...volumes].filter(([path]) => path.startsWith(`.saves/${computerId}/`)).map(([, volume]) => volume);
+    const kept = usedBy(computerId).flatMap((saveId) => volumes.get(`.snapshots/${saveId}/home`) ?? []);
     const taken = kept.filter(({ parentUuid }) => parentUuid === home.uuid).map(({ madeIn }) => madeIn);
     const filled = kept.filter(({ uuid }) => uuid === home.parentUuid).map(() => home.madeIn);
     return home.generation > Math.max(...taken, ...filled, Number.NEGATIVE_INFINITY);

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { requirePlainMountPoints } from '../../drivers/bubblewrap/mountPoints.ts';
 import { run } from '../../spawner/spawner.ts';
@@ -9,14 +9,16 @@ import { isDiskFull, unfinished } from '../disks/disks.ts';
 import { giveAll } from '../disks/watched.ts';
 import type { FillOptions, StoredSave } from '../host.ts';
 import { HostError } from '../hostErrors.ts';
-import { computerLayout, rootIn } from '../layout.ts';
+import { computerLayout, type HostLayout, rootIn } from '../layout.ts';
 import { isRunning } from '../life/end.ts';
 import { requireRoom, startFailure } from '../life/start.ts';
 import { giveFolder, makeComputerDir } from '../machine/setUp.ts';
 import { usersFor } from '../machine/systems.ts';
 import { type ComputerRecord, isHosted, readRecord, writeRecord } from '../records.ts';
 import { syncHomes } from './btrfs.ts';
-import { discard, saveFolder, snapshotIn } from './folders.ts';
+import { folderOfUse, note, type Snapshots, snapshotIn } from './snapshots.ts';
+
+type FillContext = HostContext & { snapshots: Snapshots };
 
 const copyTimeoutMs = 30 * 60_000;
 
@@ -25,7 +27,7 @@ const copyTimeoutMs = 30 * 60_000;
  * computer. A repeated call goes on behind the last save that was received completely.
  */
 export async function fill(
-  context: HostContext,
+  context: FillContext,
   computerId: string,
   chain: readonly StoredSave[],
   { limits, spaceId, base, replaces = false, keepsHome = false }: Omit<FillOptions, 'signal'>,
@@ -43,7 +45,8 @@ export async function fill(
   if (head === undefined || (head.format === 'btrfs' && disks.kind !== 'limited')) {
     throw new HostError('SAVE_UNREADABLE', 'the homes of this host are ordinary folders, which btrfs cannot fill');
   }
-  requireRoom(context, Math.max(...chain.map(({ homeBytes }) => homeBytes)));
+  // A snapshot that is here shares its room with the home.
+  requireRoom(context, context.snapshots.has(head.saveId) ? 0 : Math.max(...chain.map(({ homeBytes }) => homeBytes)));
   makeComputerDir(paths.dir);
   const users = usersFor(context, { base });
   const takeUser = () => users?.take(paths.dir, head.uid ?? undefined) ?? null;
@@ -78,9 +81,8 @@ export async function fill(
     giveFolder(folder, uid);
     if (uid !== known?.uid) await giveAll(folder, uid ?? undefined, signal);
   }
-  // Without snapshots, this folder says since when the home is the save.
-  if (disks.kind === 'watched')
-    mkdirSync(saveFolder(layout, computerId, head.saveId), { recursive: true, mode: 0o700 });
+  // Without snapshots, this says since when the home is the save.
+  if (disks.kind === 'watched') await note(folderOfUse(layout, computerId, head.saveId));
   writeRecord(layout, record);
   if (known?.uid != null && known.uid !== uid) users?.free(known.uid);
 }
@@ -109,32 +111,29 @@ async function unpackHome({ disks }: HostContext, home: string, save: StoredSave
   await unpack(unfinished(home), save.open(signal), signal);
 }
 
+/** Receives what follows the last save of which this host has a snapshot, whichever computer uses that. */
 async function receiveHome(
-  context: HostContext,
+  { snapshots, layout, disks }: FillContext,
   computerId: string,
   chain: readonly StoredSave[],
   signal: AbortSignal,
 ): Promise<void> {
-  const folderOf = ({ saveId }: StoredSave) => saveFolder(context.layout, computerId, saveId);
-  const begin = chain.findLastIndex((save) => existsSync(snapshotIn(folderOf(save))));
-  for (const save of chain.slice(begin + 1)) await receive(context, folderOf(save), save, signal);
+  const missing: StoredSave[] = [];
+  for (const save of chain.toReversed()) {
+    if (await snapshots.share(computerId, save.saveId, signal)) break;
+    missing.unshift(save);
+  }
+  for (const save of missing) {
+    await snapshots.use(computerId, save.saveId, (folder, inLane) => receive(layout, folder, save, inLane), signal);
+  }
   const head = chain.at(-1);
   if (head === undefined) return;
-  await context.disks.snapshot(snapshotIn(folderOf(head)), computerLayout(context.layout, computerId).home, signal);
+  await disks.snapshot(snapshotIn(snapshots.folder(head.saveId)), computerLayout(layout, computerId).home, signal);
 }
 
 /** btrfs takes what it gets for true. What comes here was sealed by an Atrium, and is opened by `open`. */
-async function receive(context: HostContext, folder: string, save: StoredSave, signal: AbortSignal): Promise<void> {
-  const draft = unfinished(folder);
-  await discard(context, draft);
-  mkdirSync(draft, { recursive: true, mode: 0o700 });
-  try {
-    await feed(await openProgram('btrfs', ['receive', '--quiet', draft], { signal }), save.open(signal));
-    // A snapshot is complete before its files are on the disk.
-    await syncHomes(context.layout.homes);
-    renameSync(draft, folder);
-  } catch (error) {
-    await discard(context, draft);
-    throw error;
-  }
+async function receive({ homes }: HostLayout, folder: string, save: StoredSave, signal: AbortSignal): Promise<void> {
+  await feed(await openProgram('btrfs', ['receive', '--quiet', folder], { signal }), save.open(signal));
+  // A snapshot is complete before its files are on the disk.
+  await syncHomes(homes);
 }

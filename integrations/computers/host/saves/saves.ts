@@ -1,10 +1,8 @@
-import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync } from 'node:fs';
 import { untilAborted } from '../../../../base/async.ts';
-import { syncFolder } from '../../../../disk/durable.ts';
 import { outputOf, type Program } from '../../spawner/streams.ts';
 import { type HostContext, requireHomes } from '../context.ts';
-import { isDiskFull, mostStreamBytes, unfinished } from '../disks/disks.ts';
+import { isDiskFull, mostStreamBytes } from '../disks/disks.ts';
 import type { FillOptions, HostSaves, SaveFormatName, StoredSave, TakenSave } from '../host.ts';
 import { HostError } from '../hostErrors.ts';
 import { Lanes } from '../lanes.ts';
@@ -14,7 +12,7 @@ import { ownerOf, startFailure } from '../life/start.ts';
 import { type ComputerRecord, isHosted, listRecords } from '../records.ts';
 import { btrfsSaves, isPathTooLong } from './btrfs.ts';
 import { fill } from './fill.ts';
-import { discard, discardAll, saveFolder, saveIdsOf, snapshotIn } from './folders.ts';
+import { asked, folderOfUse, Snapshots } from './snapshots.ts';
 import { tarSaves } from './tar.ts';
 
 /** How a host saves homes. */
@@ -22,10 +20,16 @@ export interface SaveFormat {
   name: SaveFormatName;
   /** Which of these computers have changed since they were saved. */
   changed(computerIds: readonly string[]): Promise<string[]>;
-  /** Keeps the home as it is now in the folder of a save. */
-  keep(home: string, folder: string, signal: AbortSignal): Promise<void>;
-  /** Starts the program that prints a save. `parent` is the folder of the save that it continues. */
-  open(save: { home: string; folder: string; parent: string | null }, signal: AbortSignal): Promise<Program>;
+  /** Keeps the home as it is now, unless this save was taken before. Returns when that was, and what is kept. */
+  keep(save: OwnSave, signal: AbortSignal): Promise<{ takenAt: Date; kept: string }>;
+  /** Starts the program that prints a save, or its change since its parent. */
+  open(save: OwnSave & { parentId: string | null }, signal: AbortSignal): Promise<Program>;
+}
+
+/** A save that a computer uses. */
+interface OwnSave {
+  computerId: string;
+  saveId: string;
 }
 
 interface Parts {
@@ -41,13 +45,16 @@ interface Parts {
 /** The saves of a host. Those of one computer run one at a time, and beside its other work except for the snapshot. */
 export class Saves implements HostSaves {
   readonly #parts: Parts;
+  readonly #snapshots: Snapshots;
   readonly #format: SaveFormat;
   readonly #saving = new Lanes();
   readonly format: SaveFormatName;
 
   constructor(parts: Parts) {
+    const { context } = parts;
     this.#parts = parts;
-    this.#format = parts.context.disks.kind === 'limited' ? btrfsSaves(parts.context) : tarSaves(parts.context);
+    this.#snapshots = new Snapshots(context);
+    this.#format = context.disks.kind === 'limited' ? btrfsSaves(context, this.#snapshots) : tarSaves(context);
     this.format = this.#format.name;
   }
 
@@ -62,42 +69,27 @@ export class Saves implements HostSaves {
   }
 
   kept(computerId: string): string[] {
-    const { layout } = this.#parts.context;
-    const isKept = (saveId: string) => existsSync(snapshotIn(saveFolder(layout, computerId, saveId)));
-    return saveIdsOf(layout, computerId).filter(isKept);
+    return this.#snapshots.of(computerId);
+  }
+
+  keep(saveIds: readonly string[]): Promise<void> {
+    return this.#saving.in(asked, (signal) => this.#snapshots.keep(saveIds, signal));
   }
 
   take(computerId: string, saveId: string): Promise<TakenSave> {
     return this.#saving.in(computerId, async (signal) => {
-      const { context, known } = this.#parts;
-      const { uid } = ownerOf(known(computerId));
-      const folder = saveFolder(context.layout, computerId, saveId);
-      const { home } = computerLayout(context.layout, computerId);
-      if (!existsSync(folder)) await this.#take(computerId, home, folder, signal);
-      const kept = existsSync(snapshotIn(folder)) ? snapshotIn(folder) : home;
-      // The folder was made right before the snapshot.
-      const { birthtime: takenAt } = statSync(folder);
-      return { takenAt, homeBytes: await context.disks.usedBytes(kept), uid: uid ?? null, format: this.format };
-    });
-  }
-
-  async #take(computerId: string, home: string, folder: string, signal: AbortSignal): Promise<void> {
-    const { context, known } = this.#parts;
-    const draft = unfinished(folder);
-    await discard(context, draft);
-    try {
-      mkdirSync(draft, { recursive: true, mode: 0o700 });
-      await this.#inLane(computerId, signal, async (inLane) => {
+      const { context, known, lanes } = this.#parts;
+      const { uid = null } = ownerOf(known(computerId));
+      const work = (inLane: AbortSignal) => {
         requireHomes(context);
         known(computerId);
-        await this.#format.keep(home, draft, inLane);
+        return this.#format.keep({ computerId, saveId }, inLane);
+      };
+      const { takenAt, kept } = await inLaneOf(lanes, computerId, work, signal).catch((error: unknown) => {
+        throw isDiskFull(error) ? startFailure(error) : error;
       });
-      renameSync(draft, folder);
-      await syncFolder(dirname(folder));
-    } catch (error) {
-      await discard(context, draft);
-      throw isDiskFull(error) ? startFailure(error) : error;
-    }
+      return { takenAt, homeBytes: await context.disks.usedBytes(kept), uid, format: this.format };
+    });
   }
 
   async *read(
@@ -111,10 +103,9 @@ export class Saves implements HostSaves {
     // The next save waits until the program has ended, but not for the reader.
     const work = async (own: AbortSignal) => {
       requireHomes(context);
-      const folder = this.#folderOf(computerId, saveId);
-      const parent = parentId === null ? null : this.#folderOf(computerId, parentId);
-      const { home } = computerLayout(context.layout, computerId);
-      const program = await this.#format.open({ home, folder, parent }, AbortSignal.any([own, signal]));
+      for (const id of parentId === null ? [saveId] : [saveId, parentId]) this.#requireSave(computerId, id);
+      const save = { computerId, saveId, parentId };
+      const program = await this.#format.open(save, AbortSignal.any([own, signal]));
       opened.resolve(program);
       await program.ended.catch(() => undefined);
     };
@@ -127,51 +118,35 @@ export class Saves implements HostSaves {
     }
   }
 
-  #folderOf(computerId: string, saveId: string): string {
-    const folder = saveFolder(this.#parts.context.layout, computerId, saveId);
-    if (!existsSync(folder)) throw new HostError('SAVE_ABSENT', `${saveId} of ${computerId} is not on this host`);
-    return folder;
+  #requireSave(computerId: string, saveId: string): void {
+    if (existsSync(folderOfUse(this.#parts.context.layout, computerId, saveId))) return;
+    throw new HostError('SAVE_ABSENT', `${saveId} of ${computerId} is not on this host`);
   }
 
   keepOnly(computerId: string, saveIds: readonly string[]): Promise<void> {
     return this.#saving.in(computerId, () =>
-      discardAll(this.#parts.context, computerId, (saveId) => saveIds.includes(saveId)),
+      this.#snapshots.keepOnly(computerId, (saveId) => saveIds.includes(saveId)),
     );
   }
 
   fill(computerId: string, chain: readonly StoredSave[], { signal, ...options }: FillOptions): Promise<void> {
-    const { context, release } = this.#parts;
-    return this.#saving.in(computerId, (own) =>
-      this.#inLane(computerId, AbortSignal.any([own, signal]), async (inLane) => {
-        await release(computerId);
-        await fill(context, computerId, chain, options, inLane);
-      }),
-    );
-  }
-
-  /** Runs `work` in the computer's lane. The signal also ends the wait for it, in which a removal may be. */
-  async #inLane(computerId: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    let hasBegun = false;
-    const begin = (inLane: AbortSignal) => {
-      inLane.throwIfAborted();
-      hasBegun = true;
-      return work(inLane);
+    const { context, lanes, release } = this.#parts;
+    const work = async (inLane: AbortSignal) => {
+      await release(computerId);
+      await fill({ ...context, snapshots: this.#snapshots }, computerId, chain, options, inLane);
     };
-    const done = inLaneOf(this.#parts.lanes, computerId, begin, signal);
-    await untilAborted(done, signal).catch((error: unknown) => {
-      if (hasBegun) return done;
-      throw error;
-    });
+    return this.#saving.in(computerId, (own) => inLaneOf(lanes, computerId, work, AbortSignal.any([own, signal])));
   }
 
-  isBusy(computerId: string): boolean {
-    return this.#saving.isBusy(computerId);
+  /** Removes the snapshots that nobody uses any more. Leaves alone what these computers use. */
+  removeStrays(isInUse: (computerId: string) => boolean): Promise<string[]> {
+    return this.#snapshots.removeStrays((id) => isInUse(id) || this.#saving.isBusy(id));
   }
 
   /** Ends the saves of a computer that is being removed, and removes their snapshots. */
   async remove(computerId: string): Promise<void> {
     const removed = new HostError('COMPUTER_ABSENT', `${computerId} is being removed`);
-    await this.#saving.in(computerId, () => discardAll(this.#parts.context, computerId), removed);
+    await this.#saving.in(computerId, () => this.#snapshots.keepOnly(computerId), removed);
   }
 
   /** Ends all saves. A repeated call of each continues it. */

@@ -1,25 +1,25 @@
-import { readdirSync, statSync, utimesSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { existsSync, statSync, utimesSync } from 'node:fs';
 import { run } from '../../spawner/spawner.ts';
 import { patiently } from '../../spawner/streams.ts';
 import { openPack } from '../../system/tar.ts';
 import type { HostContext } from '../context.ts';
 import { seeingAll } from '../disks/watched.ts';
 import { computerLayout } from '../layout.ts';
-import { saveFolder, saveIdsOf } from './folders.ts';
 import type { SaveFormat } from './saves.ts';
+import { folderOfUse, note, saveIdsOf } from './snapshots.ts';
 
 const lookTimeoutMs = 10 * 60_000;
 
-/** Saves homes that are ordinary folders, while they are used. The folder of a save only says when it was taken. */
+/** Saves homes that are ordinary folders, while they are used. What a computer uses only says when it was taken. */
 export function tarSaves({ layout, log }: Pick<HostContext, 'layout' | 'log'>): SaveFormat {
+  const foldersOf = (computerId: string) =>
+    saveIdsOf(layout, computerId).map((saveId) => folderOfUse(layout, computerId, saveId));
   return {
     name: 'tar',
     async changed(computerIds) {
       const found: string[] = [];
       for (const computerId of computerIds) {
-        const folders = saveIdsOf(layout, computerId).map((saveId) => saveFolder(layout, computerId, saveId));
-        const newest = folders.toSorted((one, other) => statSync(other).mtimeMs - statSync(one).mtimeMs)[0];
+        const newest = foldersOf(computerId).toSorted((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
         const { home } = computerLayout(layout, computerId);
         // If the clock was set back since, changes are older than the folder.
         const isKnown = newest !== undefined && statSync(newest).mtimeMs <= Date.now();
@@ -27,14 +27,17 @@ export function tarSaves({ layout, log }: Pick<HostContext, 'layout' | 'log'>): 
       }
       return found;
     },
-    // After the clock was set back, earlier saves would look newer than this one.
-    async keep(_home, folder) {
-      const all = dirname(folder);
-      for (const name of readdirSync(all)) {
-        if (name !== basename(folder)) utimesSync(join(all, name), 0, 0);
+    async keep({ computerId, saveId }) {
+      const use = folderOfUse(layout, computerId, saveId);
+      if (!existsSync(use)) {
+        // After the clock was set back, earlier saves would look newer than this one.
+        for (const earlier of foldersOf(computerId)) utimesSync(earlier, 0, 0);
+        await note(use);
       }
+      return { takenAt: statSync(use).birthtime, kept: computerLayout(layout, computerId).home };
     },
-    async open({ home }, signal) {
+    async open({ computerId }, signal) {
+      const { home } = computerLayout(layout, computerId);
       const leaveOut = () => log('warn', { home }, 'A file of a home may not be read, and is not saved');
       return openPack(home, { signal, leaveOut, through: [...patiently, ...(await seeingAll())] });
     },
