@@ -169,7 +169,9 @@ export async function createHost(given: HostOptions): Promise<Host> {
       return lanes.in(to.computerId, async (own) => {
         requireHomes(context);
         const { base } = readRecord(layout, from) ?? {};
-        return fork(context, inSource, { ...to, base }, signal ? AbortSignal.any([own, signal]) : own);
+        const both = signal ? AbortSignal.any([own, signal]) : own;
+        await fork(context, inSource, { ...to, base }, both);
+        await saves.share(from, to.computerId, both);
       });
     },
     get bases() {

@@ -116,6 +116,24 @@ describe('saves that several computers of a host use', () => {
     expect(snapshotsIn(two.dir)).toEqual(['hsv_1']);
   });
 
+  it('are what the saves of a fork follow', async () => {
+    await using one = await buildHost(options);
+    await using two = await buildHost(options);
+    const { host, dir } = one;
+    const { client, computerId } = await startComputer(host);
+    await runOn(client, 'head -c 3000000 /dev/urandom > big');
+    const first = await saveHome(host, computerId, 'hsv_1');
+    await runOn(client, 'echo two > two');
+    const fork = computerSpec();
+    await host.fork(computerId, fork);
+    expect(host.saves.kept(fork.computerId)).toEqual(['hsv_1']);
+    expect(await host.saves.changed()).toEqual(expect.arrayContaining([computerId, fork.computerId]));
+    const second = await saveHome(host, fork.computerId, 'hsv_2', 'hsv_1');
+    expect(second.bytes.length).toBeLessThan(20_000);
+    await two.host.saves.fill(fork.computerId, [first, second], filling);
+    expect(contentOf(two.dir, fork.computerId)).toBe(contentOf(dir, computerId));
+  });
+
   it('need no room for a copy', async () => {
     await using one = await buildHost({ ...options, imageMiB: 700 });
     const limits = { ...usualLimits, diskMiB: 600 };

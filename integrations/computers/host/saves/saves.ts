@@ -72,6 +72,11 @@ export class Saves implements HostSaves {
     return this.#snapshots.of(computerId);
   }
 
+  /** Lets a copy of a computer use the saves of that, so that its own saves can follow these. */
+  async share(from: string, to: string, signal: AbortSignal): Promise<void> {
+    for (const saveId of this.kept(from)) await this.#snapshots.share(to, saveId, signal);
+  }
+
   keep(saveIds: readonly string[]): Promise<void> {
     return this.#saving.in(asked, (signal) => this.#snapshots.keep(saveIds, signal));
   }
