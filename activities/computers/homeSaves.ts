@@ -198,6 +198,7 @@ export class HomeSaves {
         this.#failed(computerId, error);
         const code = codeOf(error);
         if (code === 'QUOTA_EXCEEDED') this.#withoutBaseUntil.set(computerId, Date.now() + withoutBaseMs);
+        await this.#makeRoom(computerId, code).catch(() => undefined);
         const where = { computerId, hostId: this.#deps.host.hostId };
         await noteSaveFailure(this.#deps.database, where, code).catch(() => undefined);
       }
@@ -207,6 +208,16 @@ export class HomeSaves {
       if (next === undefined) this.#free += 1;
       else next();
     }
+  }
+
+  /**
+   * Snapshots hold what was deleted since, until the next save is complete. While that cannot be on a full disk, they
+   * are let go, so that programs can go on. The next save is a whole home then.
+   */
+  async #makeRoom(computerId: string, code: string): Promise<void> {
+    const { saves } = this.#deps.host;
+    if (code !== 'DISK_FULL' && !(code === 'STORAGE_UNAVAILABLE' && saves.isFull())) return;
+    await saves.keepOnly(computerId, []);
   }
 
   #retryAt(computerId: string): number {

@@ -78,6 +78,7 @@ const host: ComputerHost = {
     format: 'btrfs',
     changed: async () => [],
     kept: () => [],
+    isFull: () => false,
     take: () => Promise.reject(new Error('There is no home.')),
     read: () => {
       throw new Error('There is no home.');

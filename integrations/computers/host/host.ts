@@ -173,6 +173,8 @@ export interface HostSaves {
   changed(): Promise<string[]>;
   /** The saves of which the computer uses a snapshot. They can be read again, and be parents. With `tar`, none. */
   kept(computerId: string): string[];
+  /** Whether the disk has no room for another home. */
+  isFull(): boolean;
   /** Saves the home as it is now, unless this save was taken before. Holds up the computer for the snapshot only. */
   take(computerId: string, saveId: string): Promise<TakenSave>;
   /**

@@ -5,6 +5,7 @@ import { startOrdered } from '../../../activities/computers/startOrdered.ts';
 import { DomainError } from '../../../base/errors.ts';
 import type { Services } from '../../../bin/support/services.ts';
 import type { Host } from '../../../integrations/computers/host/host.ts';
+import { HostError } from '../../../integrations/computers/host/hostErrors.ts';
 import { hostLayout } from '../../../integrations/computers/host/layout.ts';
 import { type Computer, findComputer } from '../../../models/computers/computer.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
@@ -184,6 +185,31 @@ test('A home that was too large for a save is saved once it is smaller', async (
   await expect(homeSaves.release(id, forEver)).rejects.toThrow(tooLarge);
   await homeSaves.release(id, forEver);
   expect(await get(id)).toMatchObject({ homeSaveFailed: null, homeSaveId: expect.any(String) });
+});
+
+test('On a full disk, the snapshots that hold deleted files go, and the next save is the whole home', async () => {
+  await using built = await buildHost();
+  const { host } = built;
+  const { id } = await startOn(host);
+  const homeSaves = savesOn(host);
+  await homeSaves.release(id, forEver);
+  const { homeSaveId } = await get(id);
+  await runOn(host.client(id), 'echo more > more');
+  const full = new HostError('DISK_FULL', 'as where btrfs has no room for another volume');
+  jest.spyOn(host.saves, 'take').mockRejectedValueOnce(full);
+  await expect(homeSaves.release(id, forEver)).rejects.toThrow(full);
+  expect(host.saves.kept(id)).toEqual([]);
+  expect(await get(id)).toMatchObject({ homeSaveId, homeSaveFailed: 'DISK_FULL' });
+  // The same while the store is away, although the home is kept then.
+  jest.spyOn(host.saves, 'isFull').mockReturnValueOnce(true);
+  const away = new DomainError('unavailable', 'STORAGE_UNAVAILABLE', 'The store is away.');
+  const writing = jest.spyOn(services.storage, 'write').mockRejectedValueOnce(away);
+  await expect(homeSaves.release(id, forEver)).rejects.toThrow(away);
+  writing.mockRestore();
+  expect(host.saves.kept(id)).toEqual([]);
+  await homeSaves.release(id, forEver);
+  expect((await get(id)).homeSaveId).not.toBe(homeSaveId);
+  expect(await headOf(id)).toEqual({ parentId: null });
 });
 
 test('A save goes on with its snapshot after the store was away', async () => {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { untilAborted } from '../../../../base/async.ts';
 import { outputOf, type Program } from '../../spawner/streams.ts';
 import { type HostContext, requireHomes } from '../context.ts';
-import { isDiskFull, mostStreamBytes } from '../disks/disks.ts';
+import { isDiskFull, leastForHome, mostStreamBytes } from '../disks/disks.ts';
 import type { FillOptions, HostSaves, SaveFormatName, StoredSave, TakenSave } from '../host.ts';
 import { HostError } from '../hostErrors.ts';
 import { Lanes } from '../lanes.ts';
@@ -70,6 +70,10 @@ export class Saves implements HostSaves {
 
   kept(computerId: string): string[] {
     return this.#snapshots.of(computerId);
+  }
+
+  isFull(): boolean {
+    return this.#parts.context.disks.room().freeBytes < leastForHome;
   }
 
   /** Lets a copy of a computer use the saves of that, so that its own saves can follow these. */
