@@ -118,7 +118,8 @@ export class HomeSaves {
       try {
         await host.stop(computerId);
         await this.release(computerId, this.#signal);
-        if (!(await opens(this.#deps, computerId, this.#signal))) await this.#saveWhole(computerId);
+        const isHere = (await host.inspect(computerId)).state !== 'absent';
+        if (isHere && !(await opens(this.#deps, computerId, this.#signal))) await this.#saveWhole(computerId);
         await host.destroy(computerId);
         await forgetRemains(database, { hostId, computerId });
       } catch (error) {

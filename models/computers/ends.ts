@@ -6,7 +6,7 @@ import { chargeAll, chargeBegun } from './charging.ts';
 import type { Computer } from './computer.ts';
 import { endComputerOperations, failedWith, succeed } from './computerOperations.ts';
 import { lockAnyComputer } from './computers.ts';
-import { leaveHost } from './leaving.ts';
+import { leaveHost, leaveUnfilled } from './leaving.ts';
 import { detailOf, reasonCode } from './reasons.ts';
 import { addRemains } from './remains.ts';
 import { restored, restoreFailed } from './restoring.ts';
@@ -37,8 +37,10 @@ export async function endStep(deps: Deps, { computerId, generation, step, code }
     if (code === 'COMPUTER_STOPPED' && isWantedStill(step, computer)) return;
     if (step === 'start' && isStartedAgain(code) && isCutOff(deps, computer)) {
       await change(tx, computer, { generation: generation + 1 });
-    } else if (code !== undefined) await failed[step](deps, tx, computer, reasonCode(code));
-    else await done[step](deps, tx, computer);
+    } else if (code !== undefined) {
+      await failed[step](deps, tx, computer, reasonCode(code));
+      if (step === 'start' && isUnfilled(code)) await leaveUnfilled(deps, tx, computer);
+    } else await done[step](deps, tx, computer);
   });
 }
 
@@ -57,6 +59,11 @@ function isWantedStill(step: HostStep, { wish, status }: Computer): boolean {
  */
 function isStartedAgain(code: string | undefined): boolean {
   return code === 'GENERATION_ENDED' || code === 'COMPUTER_STOPPED';
+}
+
+/** Whether a start failed because its host could not make the home from the head. Another host may be able to. */
+function isUnfilled(code: string): boolean {
+  return code === 'NO_ROOM_FOR_HOME' || code === 'SAVE_UNREADABLE';
 }
 
 /** Whether this start was begun but never done, and there is time left for another. */

@@ -26,6 +26,17 @@ export async function leaveHost({ config }: Pick<Deps, 'config'>, tx: Transactio
   await change(tx, computer, { hostId: null, status: 'stopped', ...gone });
 }
 
+/**
+ * Leaves a host that has no home of the computer and could not make it from the head, if another host has room. The
+ * computer keeps its status. Its next start chooses a host anew.
+ */
+export async function leaveUnfilled({ config }: Deps, tx: Transaction, computer: Computer): Promise<void> {
+  const { status, homeSaveId } = computer;
+  if (homeSaveId === null || isActive(computer) || !(await hasPlaceElsewhere(tx, computer, config))) return;
+  await leaveHost({ config }, tx, computer);
+  await change(tx, computer, { status });
+}
+
 /** Leaves a lost or removed host if the home is saved and another host has room. Otherwise it stays. */
 export async function leaveLostHost(deps: Deps, tx: Transaction, computer: Computer): Promise<boolean> {
   const { hostId, homeSaveId } = computer;

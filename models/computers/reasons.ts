@@ -40,6 +40,7 @@ const sameAs: Readonly<Record<string, string>> = {
   COMPUTER_ABSENT: 'COMPUTER_ENDED',
   GENERATION_ENDED: 'COMPUTER_ENDED',
   GENERATION_OUTDATED: 'COMPUTER_ENDED',
+  NO_ROOM_FOR_HOME: 'DISK_FULL',
 };
 
 /** The code that is stored for a failure. Codes without a detail become `HOST_FAILED`. */

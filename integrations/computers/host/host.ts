@@ -190,8 +190,9 @@ export interface HostSaves {
   /**
    * Makes the home of a computer from a whole home and the changes that follow it. What this host has a snapshot of is
    * not read. Until that is done, this host does not have the computer. The computer uses the snapshots then. Does
-   * nothing if the home is there, unless it `replaces` that. Throws `DISK_FULL` if there is no room for that many bytes,
-   * and `SAVE_UNREADABLE` if this host's file system does not have the saves' format.
+   * nothing if the home is there, unless it `replaces` that. Throws `NO_ROOM_FOR_HOME` if there is no room for that many
+   * bytes, or `DISK_FULL` if the home is there, and `SAVE_UNREADABLE` if this host's file system does not have the
+   * saves' format.
    */
   fill(computerId: string, chain: readonly StoredSave[], options: FillOptions): Promise<void>;
 }

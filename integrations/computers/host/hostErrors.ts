@@ -11,6 +11,8 @@ export type HostErrorCode =
   | 'GENERATION_ENDED'
   | 'START_FAILED'
   | 'DISK_FULL'
+  /** The disk has no room for a home that this host does not have yet. */
+  | 'NO_ROOM_FOR_HOME'
   /** This host has no snapshot of that save. */
   | 'SAVE_ABSENT'
   /** A home is far longer as a stream than on its disk. */

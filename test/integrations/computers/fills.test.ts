@@ -97,7 +97,7 @@ describe('saves from which a home is filled', () => {
     expect((await runOn(client, 'ls')).stdout).toBe('one\n');
   });
 
-  it('for which there is no room are DISK_FULL, and other computers and their saves stay as they are', async () => {
+  it('for which there is no room make no home, and other computers and their saves stay as they are', async () => {
     await using one = await buildHost(options);
     await using small = await buildHost({ ...options, imageMiB: 300 });
     const limits = { ...usualLimits, diskMiB: 1_000 };
@@ -108,7 +108,7 @@ describe('saves from which a home is filled', () => {
     const filler = await startComputer(small.host, { limits });
     await runOn(other.client, 'echo kept > kept');
     const kept = await saveHome(small.host, other.computerId, 'hsv_2');
-    const full = { code: 'DISK_FULL' };
+    const full = { code: 'NO_ROOM_FOR_HOME' };
     const received: string[] = [];
     const unknown = { ...first, saveId: 'hsv_0', homeBytes: 0 }; // found out only when the image is full
     for (const save of [first, unknown]) {

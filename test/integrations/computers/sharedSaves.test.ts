@@ -145,7 +145,7 @@ describe('saves that several computers of a host use', () => {
     expect(contentOf(one.dir, copy)).toBe(contentOf(one.dir, computerId));
     const elsewhere = unread({ ...taken, saveId: 'hsv_2' });
     const unfilled = one.host.saves.fill(computerSpec().computerId, [elsewhere], { ...filling, limits });
-    await expect(unfilled).rejects.toMatchObject({ code: 'DISK_FULL' });
+    await expect(unfilled).rejects.toMatchObject({ code: 'NO_ROOM_FOR_HOME' });
   });
 
   it('stay without a computer while that is asked, also for the next host of the folder', async () => {

@@ -147,6 +147,38 @@ describe('A lost host', () => {
   });
 });
 
+describe('A host that cannot make the home of a computer', () => {
+  const fail = (id: string, code: string) =>
+    endStep(environment, { computerId: id, generation: 1, step: 'start', code });
+
+  test.each(['NO_ROOM_FOR_HOME', 'SAVE_UNREADABLE'])(
+    'is left after %s, and the next start is elsewhere',
+    async (code) => {
+      const { id, request, get, step } = await buildOn('starting', { wish: 'wake' });
+      await fail(id, code);
+      const errorCode = code === 'NO_ROOM_FOR_HOME' ? 'DISK_FULL' : code;
+      expect(await get()).toMatchObject({ status: 'error', errorCode, hostId: null, wish: null });
+      expect(await remains()).toEqual([{ id, host: own }]);
+      await askToWake(environment, request);
+      expect(await step()).toMatchObject({ do: 'start', hostId: other, generation: 2 });
+    },
+  );
+
+  test('is tried again while no other host has room, and so is one that has the home', async () => {
+    const there = await buildOn('starting', { wish: 'wake' });
+    await fail(there.id, 'DISK_FULL');
+    await environment.database.pool.query('UPDATE computer_hosts SET max_running = 0 WHERE id = ?', [other]);
+    const alone = await buildOn('starting', { wish: 'wake' });
+    await fail(alone.id, 'NO_ROOM_FOR_HOME');
+    for (const { get, request, step } of [there, alone]) {
+      expect(await get()).toMatchObject({ status: 'error', errorCode: 'DISK_FULL', hostId: own });
+      await askToWake(environment, request);
+      expect(await step()).toMatchObject({ do: 'start', hostId: own });
+    }
+    expect(await remains()).toEqual([]);
+  });
+});
+
 test('A computer does not go back to a host that has still an old home of it', async () => {
   const { request, step } = await buildOn('stopped');
   await silence(own);

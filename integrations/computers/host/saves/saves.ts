@@ -9,7 +9,7 @@ import { Lanes } from '../lanes.ts';
 import { computerLayout } from '../layout.ts';
 import { inLaneOf } from '../life/fork.ts';
 import { ownerOf, startFailure } from '../life/start.ts';
-import { type ComputerRecord, isHosted, listRecords } from '../records.ts';
+import { type ComputerRecord, isHosted, listRecords, readRecord } from '../records.ts';
 import { btrfsSaves, isPathTooLong } from './btrfs.ts';
 import { fill } from './fill.ts';
 import { asked, folderOfUse, Snapshots } from './snapshots.ts';
@@ -140,11 +140,24 @@ export class Saves implements HostSaves {
 
   fill(computerId: string, chain: readonly StoredSave[], { signal, ...options }: FillOptions): Promise<void> {
     const { context, lanes, release } = this.#parts;
+    const snapshots = this.#snapshots;
     const work = async (inLane: AbortSignal) => {
       await release(computerId);
-      await fill({ ...context, snapshots: this.#snapshots }, computerId, chain, options, inLane);
+      await fill({ ...context, snapshots }, computerId, chain, options, inLane).catch(async (error: unknown) => {
+        if (!(error instanceof HostError) || error.code !== 'DISK_FULL' || this.#hasHome(computerId)) throw error;
+        await snapshots.keepOnly(computerId);
+        throw new HostError('NO_ROOM_FOR_HOME', error.message);
+      });
     };
     return this.#saving.in(computerId, (own) => inLaneOf(lanes, computerId, work, AbortSignal.any([own, signal])));
+  }
+
+  /** Whether this host has the computer's home, or while a root file system replaces that, its only copy. */
+  #hasHome(computerId: string): boolean {
+    const { layout } = this.#parts.context;
+    const record = readRecord(layout, computerId);
+    if (record?.carried === true) return true;
+    return record !== undefined && isHosted(record) && existsSync(computerLayout(layout, computerId).home);
   }
 
   /** Removes the snapshots that nobody uses any more. Leaves alone what these computers use. */
