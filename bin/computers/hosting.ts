@@ -75,6 +75,7 @@ export async function startHosting(
     memoryMiB: host.limits.memoryMiB,
     maxRunning: config.computers.perHost,
     labels: config.computers.labels,
+    saveFormat: host.saves.format,
   });
   const stopping = new AbortController();
   const homeSaves = new HomeSaves(deps, stopping.signal);

@@ -15,28 +15,33 @@ export interface HostReport {
   maxRunning: number;
   /** Words of the operator about this machine. */
   labels?: readonly string[];
+  /** How it saves homes. With `tar`, it cannot make homes from what btrfs saved. */
+  saveFormat?: 'btrfs' | 'tar';
 }
 
-export interface ComputerHostRow extends Omit<HostReport, 'drivers' | 'labels'> {
+export interface ComputerHostRow extends Omit<HostReport, 'drivers' | 'labels' | 'saveFormat'> {
   drivers: string;
   labels: string | null;
+  /** Null if it has not said it. */
+  saveFormat: 'btrfs' | 'tar' | null;
   seenAt: Date;
   /** The operator wants no further computers there. */
   isCordoned: boolean | number;
 }
 
-const columns = `id, address, drivers, cpu_milli, memory_mib, max_running, labels, seen_at, is_cordoned`;
+const columns = `id, address, drivers, cpu_milli, memory_mib, max_running, labels, save_format, seen_at, is_cordoned`;
 
 /** Records that a host is there, and what it can do. */
 export async function reportHost({ pool }: Pick<Database, 'pool'>, host: HostReport): Promise<void> {
-  const { id, address, cpuMilli, memoryMiB, maxRunning } = host;
+  const { id, address, cpuMilli, memoryMiB, maxRunning, saveFormat = null } = host;
   const [drivers, labels] = [host.drivers.join(','), (host.labels ?? []).join(',')];
-  const sql = `INSERT INTO computer_hosts (id, address, drivers, cpu_milli, memory_mib, max_running, labels, seen_at)
+  const sql = `INSERT INTO computer_hosts
+       (id, address, drivers, cpu_milli, memory_mib, max_running, labels, save_format, seen_at)
      VALUES (?)
      ON DUPLICATE KEY UPDATE address = VALUES(address), drivers = VALUES(drivers), cpu_milli = VALUES(cpu_milli),
        memory_mib = VALUES(memory_mib), max_running = VALUES(max_running), labels = VALUES(labels),
-       seen_at = VALUES(seen_at)`;
-  await execute(pool, sql, [[id, address, drivers, cpuMilli, memoryMiB, maxRunning, labels, new Date()]]);
+       save_format = VALUES(save_format), seen_at = VALUES(seen_at)`;
+  await execute(pool, sql, [[id, address, drivers, cpuMilli, memoryMiB, maxRunning, labels, saveFormat, new Date()]]);
 }
 
 /** Forgets all addresses. A host gets no requests until it reports its address again. */

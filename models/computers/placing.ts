@@ -4,17 +4,21 @@ import type { Config } from '../../config/index.ts';
 import { select } from '../database/sql.ts';
 import { activeStatuses, type Computer, type ComputerDriver, limitsOf } from './computer.ts';
 import { type ComputerHostRow, hostLost, hostRemoved, isGivenUp, isLost } from './hosts.ts';
+import { findSave, type HomeSave } from './saveRows.ts';
 
 interface Load {
   running: number;
   usedMiB: number | string;
 }
-type LoadedHost = Pick<ComputerHostRow, 'id' | 'drivers' | 'memoryMiB' | 'maxRunning' | 'seenAt' | 'isCordoned'> &
+type LoadedHost = Pick<
+  ComputerHostRow,
+  'id' | 'drivers' | 'memoryMiB' | 'maxRunning' | 'saveFormat' | 'seenAt' | 'isCordoned'
+> &
   Load & {
     /** Whether the computer has left this host, which still has a home of it. */
     hasRemains: number;
   };
-type Placed = Pick<Computer, 'id' | 'hostId' | 'memoryMiB'>;
+type Placed = Pick<Computer, 'id' | 'hostId' | 'memoryMiB' | 'homeSaveId'>;
 type Settings = Pick<Config, 'computers'>;
 
 /**
@@ -40,7 +44,7 @@ export async function placeComputer(
   );
 }
 
-/** Chooses the least loaded host that can run the computer, other than its own. */
+/** Chooses the least loaded host that can make the computer's home and run it, other than its own. */
 async function placeElsewhere(
   tx: Transaction,
   computer: Placed,
@@ -48,14 +52,17 @@ async function placeElsewhere(
   config: Settings,
 ): Promise<string> {
   const hosts = await loadedHosts(tx, computer, config);
-  const can = hosts.filter((host) => host.id !== computer.hostId && takesNew(host, config) && runs(host, driver));
+  const head = computer.homeSaveId === null ? undefined : await findSave(tx, computer.homeSaveId);
+  const can = hosts.filter(
+    (host) => host.id !== computer.hostId && takesNew(host, config) && runs(host, driver) && reads(host, head),
+  );
   const byLoad = can.toSorted((a, b) => loadOf(a) - loadOf(b) || a.running - b.running);
   for (const host of byLoad.filter((one) => hasRoom(one, one, computer, config))) {
     if (await takePlace(tx, host, computer, config)) return host.id;
   }
   throw noHost(
     can.length === 0
-      ? `No host here runs computers with ${driver}.`
+      ? `No host here runs computers with ${driver}${head?.format === 'btrfs' ? ' and reads the saves of btrfs' : ''}.`
       : 'No host has capacity for the computer now. Stop other computers, or try again later.',
   );
 }
@@ -75,6 +82,11 @@ function runs(host: LoadedHost, driver: ComputerDriver): boolean {
   return host.drivers.split(',').includes(driver);
 }
 
+/** Whether the host can make a home from the save. A host that does not say how it saves may be able to. */
+function reads({ saveFormat }: LoadedHost, head: HomeSave | undefined): boolean {
+  return head?.format !== 'btrfs' || saveFormat !== 'tar';
+}
+
 /** Not while the host has an old home of the computer: it would count as the computer's own. */
 function takesNew(host: LoadedHost, config: Settings): boolean {
   return !isLost(host, config) && !host.isCordoned && !host.hasRemains;
@@ -83,12 +95,12 @@ function takesNew(host: LoadedHost, config: Settings): boolean {
 function loadedHosts(tx: Transaction, computer: Placed, { computers }: Settings): Promise<LoadedHost[]> {
   return select<LoadedHost>(
     tx,
-    `SELECT h.id, h.drivers, h.memory_mib, h.max_running, h.seen_at, h.is_cordoned,
+    `SELECT h.id, h.drivers, h.memory_mib, h.max_running, h.save_format, h.seen_at, h.is_cordoned,
        EXISTS (SELECT 1 FROM computer_remains r WHERE r.computer_id = ? AND r.host_id = h.id) AS hasRemains,
        COUNT(c.id) AS running, SUM(CASE WHEN c.id IS NULL THEN 0 ELSE COALESCE(c.memory_mib, ?) END) AS usedMiB
        FROM computer_hosts h
        LEFT JOIN computers c ON c.host_id = h.id AND c.status IN (?) AND c.id <> ?
-      GROUP BY h.id, h.drivers, h.memory_mib, h.max_running, h.seen_at, h.is_cordoned ORDER BY h.id`,
+      GROUP BY h.id, h.drivers, h.memory_mib, h.max_running, h.save_format, h.seen_at, h.is_cordoned ORDER BY h.id`,
     [computer.id, computers.defaults.memoryMiB, activeStatuses, computer.id],
   );
 }

@@ -83,3 +83,19 @@ export const homeSaves: Migration = {
     }
   },
 };
+
+/** How hosts save homes, and an index of the snapshots that are still to be made. */
+export const saveFormats: Migration = {
+  name: '0002-save-formats',
+  async up(queryInterface) {
+    const { sequelize } = queryInterface;
+    if (!('save_format' in (await queryInterface.describeTable('computer_hosts')))) {
+      // How the host saves homes. NULL if it has not said so.
+      await sequelize.query("ALTER TABLE computer_hosts ADD COLUMN save_format ENUM('btrfs','tar') NULL");
+    }
+    const indexes = (await queryInterface.showIndex('computer_snapshots')) as { name: string }[];
+    if (indexes.some(({ name }) => name === 'computer_snapshots_making')) return;
+    await sequelize.query(`ALTER TABLE computer_snapshots DROP KEY computer_snapshots_save,
+      ADD KEY computer_snapshots_making (save_id, failed_code, created_at)`);
+  },
+};

@@ -1,11 +1,11 @@
 import * as areas from '../areas.ts';
 import type { AreaSchema } from '../database/areaSchema.ts';
 import { sharedSchema } from '../sharedSchema.ts';
-import { homeSaves } from './homeSaves.ts';
+import { homeSaves, saveFormats } from './homeSaves.ts';
 import type { Migration } from './migration.ts';
 
 /** Later changes of tables, in order. A step that has been released is never changed. */
-const changes: readonly Migration[] = [homeSaves];
+const changes: readonly Migration[] = [homeSaves, saveFormats];
 
 /** Every step of the schema, in order: first the tables of each area, in a new database or where an area is new. */
 export const migrations: Migration[] = [

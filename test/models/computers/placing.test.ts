@@ -1,8 +1,10 @@
 import { newId } from '../../../base/ids.ts';
-import { getComputer } from '../../../models/computers/computer.ts';
+import { findComputer, getComputer } from '../../../models/computers/computer.ts';
 import { reportHost } from '../../../models/computers/hosts.ts';
 import { askToWake } from '../../../models/computers/wishes.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { insertRows } from '../../builders/rows.ts';
+import { saveRow } from '../../builders/save.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
 // The choice of a host for a computer, and the answer when no host has room.
@@ -82,6 +84,19 @@ it('A computer goes to a host that has room for its own memory limit', async () 
   await expect((await computer(2_000)).wake()).resolves.toBe(large);
   await expect((await computer(1_100)).wake()).resolves.toBe(full);
   await expect((await computer(16_000)).wake()).resolves.toBe(full);
+});
+
+it('A computer whose home btrfs saved goes to no host that cannot read that', async () => {
+  const { database } = environment;
+  const report = { address: null, drivers: ['bubblewrap'] as const, cpuMilli: 2_000, memoryMiB: 8_000, maxRunning: 9 };
+  await reportHost(database, { ...report, id: newId('computerHost'), saveFormat: 'tar' });
+  const { id, wake } = await computer();
+  const saved = saveRow({ spaceId: (await findComputer(database, id))?.spaceId ?? '', computerId: id });
+  await insertRows(database, { home_saves: saved });
+  await database.pool.query('UPDATE computers SET home_save_id = ? WHERE id = ?', [saved.id, id]);
+  await expect(wake()).resolves.toBe(full);
+  await reportHost(database, { ...report, id: 'hst_btrfs', memoryMiB: 1_000, saveFormat: 'btrfs' });
+  await expect(wake()).resolves.toBe('hst_btrfs');
 });
 
 it('Concurrent wakes in several spaces get no more than the free slots of a host', async () => {
