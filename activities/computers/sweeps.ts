@@ -1,6 +1,8 @@
 import { restlessComputers } from '../../models/computers/computer.ts';
 import { forgetSilentHosts } from '../../models/computers/removedHosts.ts';
 import { collectSave, looseSaves } from '../../models/computers/saveRows.ts';
+import { unmadeSnapshots } from '../../models/computers/snapshots.ts';
+import { failLostSnapshot } from '../../models/computers/snapshotting.ts';
 import { graceBefore, type SweepReport, type Sweeps, sweepActors, sweepEach } from '../sweepEach.ts';
 import type { ComputerDeps } from './deps.ts';
 
@@ -14,6 +16,15 @@ export function createComputerSweeps(deps: ComputerDeps) {
       running: workflows.runningComputers,
       needsNoWord: ({ wish }) => wish === null,
     }),
+
+    /** Ends snapshots whose operation has ended without them. */
+    sweepSnapshots: (): Promise<SweepReport> =>
+      sweepEach({
+        logger,
+        before: graceBefore(config),
+        page: (page) => unmadeSnapshots(database, page),
+        look: async ({ id }) => ((await failLostSnapshot(database, id)) ? 'ended' : 'left'),
+      }),
 
     /** Forgets silent hosts without computers. Returns how many. */
     forgetSilentHosts: (): Promise<number> => forgetSilentHosts(database, new Date()),
@@ -30,6 +41,6 @@ export function createComputerSweeps(deps: ComputerDeps) {
 }
 
 export const computerSweeps = {
-  rescue: ['sweepComputers'],
+  rescue: ['sweepComputers', 'sweepSnapshots'],
   upkeep: ['forgetSilentHosts', 'collectHomeSaves'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createComputerSweeps>>;

@@ -24,6 +24,7 @@ const details: Readonly<Record<string, string>> = {
   COMPUTER_WOKEN: 'Another request started the computer meanwhile.',
   COMPUTER_RESTORED: 'Another request restored the computer meanwhile.',
   COMPUTER_DELETED: 'Another request deleted the computer meanwhile.',
+  WORKFLOW_LOST: 'An operator ended the work on it, or the workflow server lost it.',
   HOST_FAILED: 'The host of the computer failed; the host’s log says why.',
   TOO_MANY_RUNNING: 'The space has reached its maximum of running computers. Stop one first.',
   CREDITS_EXHAUSTED: 'The space has no credits left.',

@@ -6,6 +6,7 @@ import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { insert, type Runner, select } from '../database/sql.ts';
 import { type Operation, type OperationEnd, operationModels } from '../operations/operation.ts';
+import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
 import { lockSave } from './saveRows.ts';
 
 /** A row of `computer_snapshots`: the name of a save, which is kept as long as it has one. */
@@ -101,6 +102,13 @@ export async function homeOf(tx: Transaction, spaceId: string, snapshotId: strin
   await lockSave(tx, saveId);
   return { homeSaveId: saveId, homeSavedAt: takenAt };
 }
+
+/** Snapshots that are still to be made. */
+export const unmadeSnapshots = waitingIn<Waiting>({
+  table: 'computer_snapshots',
+  where: 'save_id IS NULL AND failed_code IS NULL',
+  time: 'created_at',
+});
 
 /** Whether a snapshot of the computer is still being made. */
 export async function isBeingMade(tx: Transaction, computerId: string): Promise<boolean> {

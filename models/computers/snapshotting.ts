@@ -119,6 +119,18 @@ export async function keepSnapshot(database: Database, snapshotId: string, hostI
   return step.do === 'rest';
 }
 
+/**
+ * Fails a snapshot whose operation has ended without it, as when an operator ends the workflow. Returns false if it is
+ * still being made.
+ */
+export async function failLostSnapshot(database: Database, snapshotId: string): Promise<boolean> {
+  const step = await onSnapshot(database, snapshotId, async (tx) => {
+    const operation = await snapshotOperation(tx, snapshotId);
+    return operation?.status === 'running' ? { do: 'take', hostId: '' } : fail(tx, snapshotId, 'WORKFLOW_LOST');
+  });
+  return step.do === 'rest';
+}
+
 export async function failSnapshot(database: Database, snapshotId: string, code: string): Promise<void> {
   await onSnapshot(database, snapshotId, (tx) => fail(tx, snapshotId, code));
 }

@@ -3,10 +3,11 @@ import { getComputer } from '../../../models/computers/computer.ts';
 import { endStep } from '../../../models/computers/ends.ts';
 import { reportHost } from '../../../models/computers/hosts.ts';
 import { askToRestore, beginRestore } from '../../../models/computers/restoring.ts';
-import { listSnapshots } from '../../../models/computers/snapshots.ts';
+import { findSnapshot, listSnapshots, unmadeSnapshots } from '../../../models/computers/snapshots.ts';
 import {
   askForSnapshot,
   deleteSnapshot,
+  failLostSnapshot,
   keepSnapshot,
   nextOfSnapshot,
 } from '../../../models/computers/snapshotting.ts';
@@ -169,6 +170,27 @@ test('One home at a time: a restore excludes other restores and snapshots, and k
   await expect(take()).rejects.toMatchObject({ code: 'COMPUTER_BUSY' });
   await expect(deleteSnapshot(database, request)).rejects.toMatchObject({ code: 'SNAPSHOT_IN_USE' });
   expect(await ends('snapshotComputer')).toEqual(['succeeded']);
+});
+
+test('A snapshot fails once its operation has ended without it, and then restores go on', async () => {
+  const { restore, take, ends } = await build('stopped');
+  const { database } = environment;
+  const taken = await take();
+  expect(await failLostSnapshot(database, taken)).toBe(false);
+  const { Operation } = operationModels(database);
+  const lost = { status: 'failed', errorCode: 'WORKFLOW_LOST', endedAt: new Date() };
+  await Operation.update(lost, { where: { subjectId: taken } });
+  await expect(restore()).rejects.toMatchObject({ code: 'COMPUTER_BUSY' });
+  const before = new Date(Date.now() + 1_000);
+  expect((await unmadeSnapshots(database, { before })).map(({ id }) => id)).toContain(taken);
+  expect(await failLostSnapshot(database, taken)).toBe(true);
+  expect(await unmadeSnapshots(database, { before })).toEqual([]);
+  expect(await findSnapshot(database.pool, taken)).toMatchObject({ failedCode: 'WORKFLOW_LOST', saveId: null });
+  // The host may still be at it.
+  expect(await keepSnapshot(database, taken, hostId)).toBe(true);
+  expect(await findSnapshot(database.pool, taken)).toMatchObject({ failedCode: 'WORKFLOW_LOST', saveId: null });
+  await restore();
+  expect(await ends('snapshotComputer')).toEqual(['WORKFLOW_LOST']);
 });
 
 test('A snapshot ends when it is deleted, or its host is lost', async () => {
