@@ -193,7 +193,7 @@ async function build(context: BuildContext, program: GoProgram, folder: string):
 /** The version of a source folder. A change gives another version, which is built again. */
 function hashOf(folder: string): string {
   const hash = createHash('sha256');
-  const names = readdirSync(folder).filter((name) => /\.(go|mod|sum)$/.test(name));
+  const names = readdirSync(folder).filter((name) => /\.(go|mod|sum)$/.test(name) && !name.endsWith('_test.go'));
   for (const name of names.toSorted()) hash.update(`${name}\0`).update(readFileSync(join(folder, name)));
   return hash.digest('hex').slice(0, 12);
 }

@@ -77,7 +77,7 @@ func (w *writing) end(asked *fileRequest) (any, error) {
 			return nil, err
 		}
 	}
-	if err := w.file.Sync(); err != nil {
+	if err := fsync(w.file); err != nil {
 		return nil, err
 	}
 	isNew, err := w.rename(asked)
