@@ -33,6 +33,8 @@ export interface DomainErrorOptions {
   retryAfterSeconds?: number;
   /** Path of the operation that resolves it, with its relation (RFC 8288): `{ rel: 'payment', path: '/api/…' }`. */
   link?: { rel: string; path: string };
+  /** For a refusal because of a limit: the limit, and how much of it is used. */
+  quota?: { limit: number; used: number };
   cause?: unknown;
 }
 
@@ -47,6 +49,7 @@ export class DomainError extends Error {
   readonly errors: FieldError[] | undefined;
   readonly retryAfterSeconds: number | undefined;
   readonly link: DomainErrorOptions['link'];
+  readonly quota: DomainErrorOptions['quota'];
 
   constructor(kind: DomainErrorKind, code: string, message: string, options: DomainErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -55,6 +58,7 @@ export class DomainError extends Error {
     this.errors = options.errors;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.link = options.link;
+    this.quota = options.quota;
   }
 }
 

@@ -47,6 +47,8 @@ export const computerSettings = z.object({
   ATRIUM_COMPUTERS_PER_SPACE: integer(1, 10_000).default(20),
   ATRIUM_COMPUTER_SNAPSHOTS_PER_SPACE: integer(1, 100_000).default(100),
   ATRIUM_COMPUTERS_RUNNING_PER_SPACE: integer(1, 10_000).default(5),
+  ATRIUM_COMPUTERS_MEMORY_PER_SPACE_MIB: integer(128, 1_000_000_000).optional(),
+  ATRIUM_COMPUTERS_DISK_PER_SPACE_MIB: integer(64, 1_000_000_000_000).optional(),
   ATRIUM_COMPUTERS_PER_HOST: integer(1, 10_000).default(100),
   ATRIUM_COMPUTER_TRANSITION_SECONDS: integer(1, 600).default(60),
   ATRIUM_COMPUTER_HOST_BEAT_SECONDS: integer(1, 300).default(5),
@@ -119,9 +121,17 @@ export function computersConfig(env: ComputerEnvironment) {
     maxTasks: env.ATRIUM_COMPUTER_MAX_TASKS,
     maxProcesses: env.ATRIUM_COMPUTER_MAX_PROCESSES,
     maxLogBytes: env.ATRIUM_COMPUTER_LOG_MIB * mebibyte,
-    perSpace: env.ATRIUM_COMPUTERS_PER_SPACE,
-    snapshotsPerSpace: env.ATRIUM_COMPUTER_SNAPSHOTS_PER_SPACE,
-    runningPerSpace: env.ATRIUM_COMPUTERS_RUNNING_PER_SPACE,
+    /** What the computers of a space may have together. Memory counts while they run, disk always. */
+    perSpace: Object.freeze({
+      computers: env.ATRIUM_COMPUTERS_PER_SPACE,
+      running: env.ATRIUM_COMPUTERS_RUNNING_PER_SPACE,
+      memoryMiB:
+        env.ATRIUM_COMPUTERS_MEMORY_PER_SPACE_MIB ??
+        env.ATRIUM_COMPUTERS_RUNNING_PER_SPACE * env.ATRIUM_COMPUTER_MEMORY_MIB_MAX,
+      diskMiB:
+        env.ATRIUM_COMPUTERS_DISK_PER_SPACE_MIB ?? env.ATRIUM_COMPUTERS_PER_SPACE * env.ATRIUM_COMPUTER_DISK_MIB_MAX,
+      snapshots: env.ATRIUM_COMPUTER_SNAPSHOTS_PER_SPACE,
+    }),
     perHost: env.ATRIUM_COMPUTERS_PER_HOST,
     /** How long a start, a stop, a pause or a copy may take before it counts as failed. */
     transitionMs: env.ATRIUM_COMPUTER_TRANSITION_SECONDS * 1_000,

@@ -5,6 +5,7 @@ export const access = {
   listComputers: 'viewer',
   createComputer: 'editor',
   getComputerStatus: 'viewer',
+  getComputerUsage: 'viewer',
   getComputer: 'viewer',
   updateComputer: 'editor',
   deleteComputer: 'editor',

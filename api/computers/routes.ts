@@ -2,6 +2,7 @@ import type { Config } from '../../config/index.ts';
 import { type Computer, getComputer, limitsOf, listComputers } from '../../models/computers/computer.ts';
 import type { ComputerFields } from '../../models/computers/computers.ts';
 import { defaultComputer } from '../../models/computers/defaultComputer.ts';
+import { useOf } from '../../models/computers/quotas.ts';
 import { detailOf } from '../../models/computers/reasons.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
@@ -34,6 +35,14 @@ export function computerRoutes(deps: RouteDeps) {
     const { spaceId } = pathOf<'getComputerStatus'>(req);
     const { id, status } = await defaultComputer(database, spaceId);
     answer<'getComputerStatus'>(res, 200, { status, computerId: id });
+  });
+
+  router.get('/api/spaces/:spaceId/computers/usage', async (req, res) => {
+    const { spaceId } = pathOf<'getComputerUsage'>(req);
+    answer<'getComputerUsage'>(res, 200, {
+      used: await useOf(database, spaceId, config),
+      limits: config.computers.perSpace,
+    });
   });
 
   router.get('/api/spaces/:spaceId/computers/:computerId', async (req, res) => {

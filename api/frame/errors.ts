@@ -17,6 +17,8 @@ export interface Problem {
   requestId: string;
   /** Seconds. */
   retryAfter?: number;
+  limit?: number;
+  used?: number;
 }
 
 /** How a failure looks to the client. Never a stack, SQL, a file path or another system's text. */
@@ -31,6 +33,7 @@ export function presentFailure(failure: Failure, req: Pick<Request, 'path' | 'id
     ...(failure.errors === undefined ? {} : { errors: failure.errors.slice(0, 20) }),
     requestId: String(req.id),
     ...(failure.retryAfterSeconds === undefined ? {} : { retryAfter: failure.retryAfterSeconds }),
+    ...failure.quota,
   };
 }
 

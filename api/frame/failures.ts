@@ -12,6 +12,7 @@ export interface Failure {
   errors?: FieldError[] | undefined;
   headers?: Record<string, string> | undefined;
   retryAfterSeconds?: number | undefined;
+  quota?: { limit: number; used: number } | undefined;
 }
 
 const databaseRetryAfterSeconds = 2;
@@ -48,9 +49,9 @@ const internalError: Failure = {
 };
 
 function describeDomainError(error: DomainError): Failure {
-  const { code, message, errors, retryAfterSeconds, link } = error;
+  const { code, message, errors, retryAfterSeconds, link, quota } = error;
   const headers = link && { link: `<${link.path}>; rel="${link.rel}"` };
-  return { status: statusOf[error.kind], code, detail: message, errors, headers, retryAfterSeconds };
+  return { status: statusOf[error.kind], code, detail: message, errors, headers, retryAfterSeconds, quota };
 }
 
 /** What the body parser and the contract's validator throw. */

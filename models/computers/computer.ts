@@ -113,7 +113,7 @@ export async function listComputers(database: Database, spaceId: string, page: P
 /**
  * What a computer may use: its own settings or the operator's defaults, but never more than the operator allows now.
  */
-export function limitsOf(computer: ComputerSettings, { computers }: Pick<Config, 'computers'>) {
+export function limitsOf(computer: Partial<ComputerSettings>, { computers }: Pick<Config, 'computers'>) {
   const { defaults, most } = computers;
   const within = (name: 'cpuMilli' | 'memoryMiB' | 'diskMiB' | 'idleMinutes') =>
     Math.min(computer[name] ?? defaults[name], most[name]);

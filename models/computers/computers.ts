@@ -19,6 +19,7 @@ import {
 import { defaultComputerName } from './defaultComputer.ts';
 import { assertOffered } from './hosts.ts';
 import { placeholderVariables } from './placeholders.ts';
+import { requireRoomToChange, roomFor } from './quotas.ts';
 import { homeOf } from './snapshots.ts';
 
 /** The fields of a computer that a caller sets. A missing field stays as it is, or gets the operator's default. */
@@ -88,7 +89,7 @@ export function createComputers(database: Database, envelope: Envelope, config: 
 
   return {
     /**
-     * Throws 404, 409 `TOO_MANY_COMPUTERS` or `SNAPSHOT_NOT_MADE`, 422 `LIMIT_TOO_HIGH`, `BAD_ENV` or
+     * Throws 404, 409 `TOO_MANY_COMPUTERS`, `TOO_MUCH_DISK` or `SNAPSHOT_NOT_MADE`, 422 `LIMIT_TOO_HIGH`, `BAD_ENV` or
      * `DRIVER_NOT_OFFERED`. A known id returns the same computer.
      */
     async create(
@@ -99,7 +100,7 @@ export function createComputers(database: Database, envelope: Envelope, config: 
     ): Promise<Computer> {
       const row = await rowOf(spaceId, id, fields);
       await transaction(database, async (tx) => {
-        if ((await roomFor(tx, spaceId, id, config)) === 'known') return;
+        if ((await roomFor(tx, { spaceId, id }, fields, config)) === 'known') return;
         const home = fields.fromSnapshotId === undefined ? {} : await homeOf(tx, spaceId, fields.fromSnapshotId);
         await insertComputer(tx, { id, spaceId, createdBy: actor.userId, row: { ...row, ...home } });
         await appendAudit(tx, spaceId, actor, 'computer.made', id);
@@ -107,11 +108,12 @@ export function createComputers(database: Database, envelope: Envelope, config: 
       return getComputer(database, spaceId, id);
     },
 
-    /** The changes apply from the next start. Throws as `create`. */
+    /** The changes apply from the next start. Throws as `create`, and 409 `TOO_MUCH_MEMORY`. */
     async update(spaceId: string, id: string, fields: ComputerFields, actor: Actor): Promise<Computer> {
       const row = await rowOf(spaceId, id, fields);
       await transaction(database, async (tx) => {
-        await lockComputer(tx, spaceId, id);
+        await lockLivingSpace(tx, spaceId);
+        await requireRoomToChange(tx, await lockComputer(tx, spaceId, id), fields, config);
         if (Object.keys(row).length > 0) await execute(tx, 'UPDATE computers SET ? WHERE id = ?', [row, id]);
         await appendAudit(tx, spaceId, actor, 'computer.changed', id);
       });
@@ -173,28 +175,6 @@ export async function lockComputer(tx: Transaction, spaceId: string, id: string)
 export async function lockAnyComputer(tx: Transaction, id: string): Promise<Computer | undefined> {
   const [row] = await select<object>(tx, `SELECT ${computerColumns} FROM computers WHERE id = ? FOR UPDATE`, [id]);
   return row && computerOf(row);
-}
-
-/**
- * Locks the space, so that its limits hold for this many new computers. Returns `known` if a computer has this id.
- * Throws 404, 409.
- */
-export async function roomFor(
-  tx: Transaction,
-  spaceId: string,
-  id: string,
-  { computers }: Pick<Config, 'computers'>,
-  count = 1,
-): Promise<'known' | 'room'> {
-  await lockLivingSpace(tx, spaceId);
-  const there = await select<{ id: string }>(tx, 'SELECT id FROM computers WHERE space_id = ? AND deleted_at IS NULL', [
-    spaceId,
-  ]);
-  if (there.some((computer) => computer.id === id)) return 'known';
-  if (there.length + count <= computers.perSpace) return 'room';
-  const most = `A space has at most ${computers.perSpace} computers.`;
-  const detail = count === 1 ? `${most} Delete one first.` : `${most} This one has ${there.length} already.`;
-  throw new DomainError('conflict', 'TOO_MANY_COMPUTERS', detail);
 }
 
 function assertWithinLimits(

@@ -3,13 +3,14 @@ import type { Config } from '../../config/index.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { type Computer, findComputer, getComputer } from './computer.ts';
-import { type Computers, insertComputer, roomFor } from './computers.ts';
+import { type Computers, insertComputer } from './computers.ts';
+import { roomFor } from './quotas.ts';
 import { getSnapshot, homeOf } from './snapshots.ts';
 
 /**
  * Makes several computers with the home of a snapshot, all or none. They have the settings and variables of the
- * snapshot's computer while that exists. A known id returns the same computers. Throws 404, 409 `TOO_MANY_COMPUTERS` or
- * `SNAPSHOT_NOT_MADE`.
+ * snapshot's computer while that exists. A known id returns the same computers. Throws 404, 409 `TOO_MANY_COMPUTERS`,
+ * `TOO_MUCH_DISK` or `SNAPSHOT_NOT_MADE`.
  */
 export async function makeFromSnapshot(
   deps: { database: Database; config: Pick<Config, 'computers'>; computers: Computers },
@@ -32,7 +33,7 @@ export async function makeFromSnapshot(
   for (const copyId of ids) sealed.set(copyId, from === undefined ? null : await computers.sealEnvFor(copyId, from));
   const name = request.name ?? from?.name ?? snapshot.name;
   await transaction(database, async (tx) => {
-    if ((await roomFor(tx, spaceId, ids[0] ?? '', config, count)) === 'known') return;
+    if ((await roomFor(tx, { spaceId, id: ids[0] ?? '', count }, from ?? {}, config)) === 'known') return;
     const home = await homeOf(tx, spaceId, snapshotId);
     for (const [index, copyId] of ids.entries()) {
       const row = { ...settingsOf(from), ...home, name: numbered(name, index, count), sealedEnv: sealed.get(copyId) };

@@ -4,15 +4,16 @@ import { type Database, transaction } from '../database/database.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
 import { type Computer, getComputer } from './computer.ts';
 import { beginComputerOperation } from './computerOperations.ts';
-import { type Computers, insertComputer, lockComputer, roomFor } from './computers.ts';
+import { type Computers, insertComputer, lockComputer } from './computers.ts';
 import { settingsOf } from './copies.ts';
 import { refusalOfHost } from './hosts.ts';
+import { roomFor } from './quotas.ts';
 import { requireQuietHome } from './starting.ts';
 import type { Asked } from './wishes.ts';
 
 /**
  * Asks for a copy of a computer, under the given id. The operation copies its home. A computer that was never used has
- * no home. Throws 404, 409 `TOO_MANY_COMPUTERS`, 503 `HOST_LOST`.
+ * no home. Throws 404, 409 `TOO_MANY_COMPUTERS` or `TOO_MUCH_DISK`, 503 `HOST_LOST`.
  */
 export async function askToFork(
   deps: { database: Database; config: Pick<Config, 'computers'>; computers: Computers },
@@ -20,10 +21,10 @@ export async function askToFork(
 ): Promise<Asked> {
   const { database, config, computers } = deps;
   const { spaceId, computerId, id, name, actor } = request;
-  const sealed = await computers.sealEnvFor(id, await getComputer(database, spaceId, computerId));
+  const seen = await getComputer(database, spaceId, computerId);
+  const sealed = await computers.sealEnvFor(id, seen);
   const operation = await transaction(database, async (tx): Promise<Operation | undefined> => {
-    const known = (await roomFor(tx, spaceId, id, config)) === 'known';
-    if (known) return underWay(tx, id);
+    if ((await roomFor(tx, { spaceId, id }, seen, config)) === 'known') return underWay(tx, id);
     const from = await lockComputer(tx, spaceId, computerId);
     requireQuietHome(from);
     const refusal = from.hostId === null ? undefined : await refusalOfHost(database, from.hostId, config);

@@ -8,16 +8,10 @@ import { endComputerOperations, failedWith, succeed } from './computerOperations
 import { lockAnyComputer } from './computers.ts';
 import { findHost, isGivenUp, refusalOfHost } from './hosts.ts';
 import { leaveHost } from './leaving.ts';
+import { requireRoomForSnapshot } from './quotas.ts';
 import { lockSave } from './saveRows.ts';
 import { loosen } from './saves.ts';
-import {
-  addSnapshot,
-  findSnapshot,
-  isBeingMade,
-  lockKept,
-  requireRoomForSnapshot,
-  type Snapshot,
-} from './snapshots.ts';
+import { addSnapshot, findSnapshot, isBeingMade, lockKept, type Snapshot } from './snapshots.ts';
 import { change, isActive, requireQuietHome } from './starting.ts';
 import { type Asked, ask, type ComputerRequest } from './wishes.ts';
 

@@ -1,7 +1,6 @@
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
-import type { Config } from '../../config/index.ts';
 import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { insert, type Runner, select } from '../database/sql.ts';
@@ -115,19 +114,6 @@ export async function isBeingMade(tx: Transaction, computerId: string): Promise<
   const sql = `SELECT id FROM computer_snapshots
     WHERE computer_id = ? AND save_id IS NULL AND failed_code IS NULL LIMIT 1`;
   return (await select(tx, sql, [computerId])).length > 0;
-}
-
-/** Throws 409 `TOO_MANY_SNAPSHOTS` unless the space may have one more. The space is locked. */
-export async function requireRoomForSnapshot(
-  tx: Transaction,
-  spaceId: string,
-  { computers }: Pick<Config, 'computers'>,
-): Promise<void> {
-  const sql = 'SELECT COUNT(*) AS count FROM computer_snapshots WHERE space_id = ?';
-  const [row] = await select<{ count: number }>(tx, sql, [spaceId]);
-  if ((row?.count ?? 0) < computers.snapshotsPerSpace) return;
-  const detail = `A space has at most ${computers.snapshotsPerSpace} snapshots. Delete one first.`;
-  throw new DomainError('conflict', 'TOO_MANY_SNAPSHOTS', detail);
 }
 
 /** The operation that makes a snapshot, even if it has ended. */

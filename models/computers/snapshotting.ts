@@ -9,17 +9,11 @@ import { type Operation, operationModels } from '../operations/operation.ts';
 import { failedWith } from './computerOperations.ts';
 import { lockAnyComputer, lockComputer } from './computers.ts';
 import { findHost, isGivenUp, refusalOfHost } from './hosts.ts';
+import { requireRoomForSnapshot } from './quotas.ts';
 import { detailOf, reasonCode } from './reasons.ts';
 import { lockSave } from './saveRows.ts';
 import { loosen } from './saves.ts';
-import {
-  addSnapshot,
-  endSnapshotOperation,
-  findSnapshot,
-  lockSnapshot,
-  requireRoomForSnapshot,
-  snapshotOperation,
-} from './snapshots.ts';
+import { addSnapshot, endSnapshotOperation, findSnapshot, lockSnapshot, snapshotOperation } from './snapshots.ts';
 import { requireQuietHome } from './starting.ts';
 
 type Deps = { database: Database; config: Pick<Config, 'computers'> };

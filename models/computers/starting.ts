@@ -1,7 +1,7 @@
 import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
-import { execute, select } from '../database/sql.ts';
+import { execute } from '../database/sql.ts';
 import { activeStatuses, type Computer, type ComputerSettings, limitsOf } from './computer.ts';
 import { placeComputer } from './placing.ts';
 
@@ -15,23 +15,6 @@ export function requireQuietHome({ wish }: Pick<Computer, 'wish'>): void {
   const work = wish === 'fork' ? 'copied' : 'restored';
   const detail = `The home of the computer is being ${work}. Try again in a moment.`;
   throw new DomainError('conflict', 'COMPUTER_BUSY', detail, { retryAfterSeconds: 1 });
-}
-
-/** Throws 409 `TOO_MANY_RUNNING` unless one more computer may run. Its space is locked. */
-export async function requireRoomToRun(
-  tx: Transaction,
-  computer: Computer,
-  { computers }: Pick<Config, 'computers'>,
-): Promise<void> {
-  if (isActive(computer)) return;
-  const rows = await select(
-    tx,
-    'SELECT id FROM computers WHERE space_id = ? AND status IN (?) AND deleted_at IS NULL AND id <> ?',
-    [computer.spaceId, activeStatuses, computer.id],
-  );
-  if (rows.length < computers.runningPerSpace) return;
-  const detail = `A space can run at most ${computers.runningPerSpace} computers at once. Stop one first.`;
-  throw new DomainError('conflict', 'TOO_MANY_RUNNING', detail);
 }
 
 /** Begins the next generation, and takes its place on a host. Throws 503 if no host can run it. */

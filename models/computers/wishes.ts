@@ -18,8 +18,9 @@ import { lockComputer } from './computers.ts';
 import { addDefaultComputer } from './defaultComputer.ts';
 import { refusalOfHost } from './hosts.ts';
 import { leaveHost, leaveLostHost } from './leaving.ts';
+import { requireRoomToRun } from './quotas.ts';
 import { loosen } from './saves.ts';
-import { beginStart, change, isActive, requireQuietHome, requireRoomToRun } from './starting.ts';
+import { beginStart, change, isActive, requireQuietHome } from './starting.ts';
 import { markUsed } from './use.ts';
 
 /** A computer, and the operation that does what was asked. Undefined if there is nothing to do. */
@@ -37,8 +38,8 @@ export interface ComputerRequest {
 type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> };
 
 /**
- * Asks for a computer to run. Concurrent requests start it once. Throws 402, 404, 409 `TOO_MANY_RUNNING`, 503 `NO_HOST`
- * or `HOST_LOST`.
+ * Asks for a computer to run. Concurrent requests start it once. Throws 402, 404, 409 `TOO_MANY_RUNNING` or
+ * `TOO_MUCH_MEMORY`, 503 `NO_HOST` or `HOST_LOST`.
  */
 export async function askToWake(deps: Deps, request: ComputerRequest): Promise<Asked> {
   const { database, config } = deps;

@@ -291,7 +291,7 @@ test('A space has as many snapshots as the operator allows', async () => {
   const computer = await newComputer();
   await computer.exec('true');
   for (let count = data.length; count < most; count++) await take(computer);
-  const refusal = { code: 'TOO_MANY_SNAPSHOTS', detail: `A space has at most ${most} snapshots. Delete one first.` };
+  const refusal = { code: 'TOO_MANY_SNAPSHOTS', limit: most, used: most };
   expect(await computer.expect(409, 'POST', '/snapshots', {})).toMatchObject(refusal);
   const snapshotId = data[0]?.id;
   expect(await computer.expect(409, 'POST', '/restore', { snapshotId })).toMatchObject(refusal);
