@@ -141,7 +141,7 @@ export function computersConfig(env: ComputerEnvironment) {
     saveMs: env.ATRIUM_COMPUTER_SAVE_SECONDS * 1_000,
     /** Whether a computer that was active on a lost host starts on another one by itself. */
     failover: env.ATRIUM_COMPUTERS_FAILOVER === 'on',
-    /** Words of the operator about this machine. */
+    /** Labels of this machine. Computers that name some run only on hosts that have all of them. */
     labels: env.ATRIUM_COMPUTERS_LABELS ?? [],
   });
   for (const name of ['cpuMilli', 'memoryMiB', 'diskMiB', 'idleMinutes'] as const) {

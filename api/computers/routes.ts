@@ -98,7 +98,7 @@ export function metricsRoutes(deps: Pick<RouteDeps, 'database' | 'hostOf'>) {
 }
 
 export function presentComputer(computer: Computer, config: Pick<Config, 'computers'>): AnswerOf<'getComputer'> {
-  const { id, spaceId, name, defaultOf, status, errorCode, errorDetail, envNames, generation } = computer;
+  const { id, spaceId, name, defaultOf, status, errorCode, errorDetail, labels, envNames, generation } = computer;
   const failed = computer.homeSaveFailed;
   const { cpuMilli, ...limits } = limitsOf(computer, config);
   return {
@@ -110,6 +110,7 @@ export function presentComputer(computer: Computer, config: Pick<Config, 'comput
     error: errorCode === null ? null : { code: errorCode, detail: errorDetail ?? '' },
     cpu: cpuMilli / 1_000,
     ...limits,
+    labels,
     envNames,
     generation,
     forkedFrom: computer.forkedFrom,

@@ -36,6 +36,8 @@ export interface Computer extends ComputerSettings {
   /** The space’s id, if this is its default computer. */
   defaultOf: string | null;
   name: string;
+  /** It runs only on hosts that have all of these. */
+  labels: string[];
   envNames: string[];
   status: ComputerStatus;
   statusAt: Date;
@@ -76,15 +78,20 @@ export interface Computer extends ComputerSettings {
 }
 
 export const computerColumns = `id, space_id, default_of, name, driver, cpu_milli, memory_mib, disk_mib, idle_minutes,
-  env_names, status, status_at, wish, error_code, error_detail, generation, host_id, forked_from, created_by,
+  labels, env_names, status, status_at, wish, error_code, error_detail, generation, host_id, forked_from, created_by,
   created_at, started_at, alive_at, active_at, used_at, processes, ran_ms, minutes_charged, deleted_at,
   home_save_id, home_saved_at, home_save_failed, wakes_after_move, restores_id`;
 
 /** A computer from the row that `computerColumns` selects. */
 export function computerOf(row: object): Computer {
-  const computer = row as Omit<Computer, 'envNames' | 'ranMs'> & { envNames: string; ranMs: number | string };
+  const computer = row as Omit<Computer, 'labels' | 'envNames' | 'ranMs'> & {
+    labels: string | null;
+    envNames: string;
+    ranMs: number | string;
+  };
   return {
     ...computer,
+    labels: computer.labels === null ? [] : (JSON.parse(computer.labels) as string[]),
     envNames: JSON.parse(computer.envNames) as string[],
     ranMs: Number(computer.ranMs),
     wakesAfterMove: Boolean(computer.wakesAfterMove),

@@ -26,6 +26,7 @@ import { homeOf } from './snapshots.ts';
 export interface ComputerFields {
   name?: string;
   driver?: Computer['driver'];
+  labels?: string[];
   cpuMilli?: number;
   memoryMiB?: number;
   diskMiB?: number;
@@ -35,7 +36,7 @@ export interface ComputerFields {
   fromSnapshotId?: string;
 }
 
-const settable = ['name', 'driver', 'cpuMilli', 'memoryMiB', 'diskMiB', 'idleMinutes'] as const;
+const settable = ['name', 'driver', 'labels', 'cpuMilli', 'memoryMiB', 'diskMiB', 'idleMinutes'] as const;
 
 /** An order to a host: ids and limits, and the variables in clear. */
 export interface ComputerOrder {
@@ -76,7 +77,7 @@ export function createComputers(database: Database, envelope: Envelope, config: 
 
   async function rowOf(spaceId: string, id: string, fields: ComputerFields): Promise<Record<string, unknown>> {
     assertWithinLimits(fields, config);
-    if (fields.driver != null) await assertOffered(database, fields.driver, config);
+    await assertOffered(database, fields, config);
     const row: Record<string, unknown> = {};
     for (const field of settable) if (fields[field] !== undefined) row[field] = fields[field];
     if (fields.env !== undefined) {
@@ -89,8 +90,8 @@ export function createComputers(database: Database, envelope: Envelope, config: 
 
   return {
     /**
-     * Throws 404, 409 `TOO_MANY_COMPUTERS`, `TOO_MUCH_DISK` or `SNAPSHOT_NOT_MADE`, 422 `LIMIT_TOO_HIGH`, `BAD_ENV` or
-     * `DRIVER_NOT_OFFERED`. A known id returns the same computer.
+     * Throws 404, 409 `TOO_MANY_COMPUTERS`, `TOO_MUCH_DISK` or `SNAPSHOT_NOT_MADE`, 422 `LIMIT_TOO_HIGH`, `BAD_ENV`,
+     * `DRIVER_NOT_OFFERED` or `LABELS_NOT_OFFERED`. A known id returns the same computer.
      */
     async create(
       spaceId: string,

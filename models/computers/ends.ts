@@ -7,6 +7,7 @@ import type { Computer } from './computer.ts';
 import { endComputerOperations, failedWith, succeed } from './computerOperations.ts';
 import { lockAnyComputer } from './computers.ts';
 import { leaveHost, leaveUnfilled } from './leaving.ts';
+import { isMisplaced } from './placing.ts';
 import { detailOf, reasonCode } from './reasons.ts';
 import { addRemains } from './remains.ts';
 import { restored, restoreFailed } from './restoring.ts';
@@ -140,11 +141,14 @@ const failed: Record<HostStep, (deps: Deps, tx: Transaction, computer: Computer,
   async destroy(_deps, tx, computer) {
     await removeComputer(tx, computer, { isHomeGone: false });
   },
-  async release(_deps, tx, computer, code) {
+  async release(deps, tx, computer, code) {
     if (computer.wish !== 'move' || code === 'COMPUTER_STOPPED') return;
     // The save goes on, and the next step waits for it again.
     if (code === 'TIMED_OUT' && computer.homeSaveFailed === null) return;
-    await change(tx, computer, { wish: computer.wakesAfterMove ? 'wake' : null, wakesAfterMove: false });
+    const wish = computer.wakesAfterMove ? 'wake' : null;
+    await change(tx, computer, { wish, wakesAfterMove: false });
+    // On this host it must not run, so it would be ordered to move again and again.
+    if (wish === 'wake' && (await isMisplaced(tx, computer, deps.config))) await setError(deps, tx, computer, code);
   },
   async restore(deps, tx, computer, code) {
     // After an interruption for another order, the step is taken again.

@@ -2,7 +2,7 @@ import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
-import type { ComputerDriver } from './computer.ts';
+import type { Computer, ComputerDriver } from './computer.ts';
 
 /** A host's report about itself. */
 export interface HostReport {
@@ -13,7 +13,7 @@ export interface HostReport {
   cpuMilli: number;
   memoryMiB: number;
   maxRunning: number;
-  /** Words of the operator about this machine. */
+  /** Computers that name some of these run only on hosts that have all of them. */
   labels?: readonly string[];
   /** How it saves homes. With `tar`, it cannot make homes from what btrfs saved. */
   saveFormat?: 'btrfs' | 'tar';
@@ -74,23 +74,41 @@ export async function listHosts({ pool }: Pick<Database, 'pool'>): Promise<Compu
   return select<ComputerHostRow>(pool, `SELECT ${columns} FROM computer_hosts ORDER BY id`);
 }
 
+/** Whether a host has all of these labels. */
+export function hasLabels(host: Pick<ComputerHostRow, 'labels'>, labels: readonly string[]): boolean {
+  const own = labelsOf(host);
+  return labels.every((label) => own.includes(label));
+}
+
+export function labelsOf({ labels }: Pick<ComputerHostRow, 'labels'>): string[] {
+  return labels === null || labels === '' ? [] : labels.split(',');
+}
+
 /**
- * Throws 422 `DRIVER_NOT_OFFERED` unless a host has the driver now. The default driver is always accepted, because
- * computers that name no driver use it too.
+ * Throws 422 `DRIVER_NOT_OFFERED` unless a host has the driver now, and `LABELS_NOT_OFFERED` unless one has all labels.
+ * The default driver is always accepted, because computers that name no driver use it too.
  */
 export async function assertOffered(
   database: Pick<Database, 'pool'>,
-  driver: ComputerDriver,
+  { driver, labels = [] }: Partial<Pick<Computer, 'driver' | 'labels'>>,
   config: Pick<Config, 'computers'>,
 ): Promise<void> {
-  if (driver === config.computers.driver) return;
-  const hosts = await listHosts(database);
-  const offered = hosts.filter((host) => !isLost(host, config)).flatMap(({ drivers }) => drivers.split(','));
-  if (offered.includes(driver)) return;
-  const detail = `no host here has ${driver}; there ${named(offered, config)}`;
-  throw new DomainError('unprocessable', 'DRIVER_NOT_OFFERED', `The computer cannot run with this driver: ${detail}.`, {
-    errors: [{ pointer: '/driver', detail }],
-  });
+  const isUsual = driver == null || driver === config.computers.driver;
+  if (isUsual && labels.length === 0) return;
+  const hosts = (await listHosts(database)).filter((host) => !isLost(host, config));
+  const offered = hosts.flatMap(({ drivers }) => drivers.split(','));
+  if (!isUsual && !offered.includes(driver)) {
+    throw notOffered('driver', `no host here has ${driver}; there ${named(offered, config)}`);
+  }
+  if (!hosts.some((host) => hasLabels(host, labels))) {
+    throw notOffered('labels', `no host here has ${labels.join(' and ')}`);
+  }
+}
+
+function notOffered(field: 'driver' | 'labels', detail: string): DomainError {
+  const whole = `The computer cannot run with ${field === 'driver' ? 'this driver' : 'these labels'}: ${detail}.`;
+  const errors = [{ pointer: `/${field}`, detail }];
+  return new DomainError('unprocessable', `${field.toUpperCase()}_NOT_OFFERED`, whole, { errors });
 }
 
 /** Names the default driver first, and each driver once. */

@@ -3,7 +3,7 @@ import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { select } from '../database/sql.ts';
 import { activeStatuses, type Computer, type ComputerDriver, limitsOf } from './computer.ts';
-import { type ComputerHostRow, hostLost, hostRemoved, isGivenUp, isLost } from './hosts.ts';
+import { type ComputerHostRow, hasLabels, hostLost, hostRemoved, isGivenUp, isLost } from './hosts.ts';
 import { findSave, type HomeSave } from './saveRows.ts';
 
 interface Load {
@@ -12,13 +12,13 @@ interface Load {
 }
 type LoadedHost = Pick<
   ComputerHostRow,
-  'id' | 'drivers' | 'memoryMiB' | 'maxRunning' | 'saveFormat' | 'seenAt' | 'isCordoned'
+  'id' | 'drivers' | 'memoryMiB' | 'maxRunning' | 'saveFormat' | 'labels' | 'seenAt' | 'isCordoned'
 > &
   Load & {
     /** Whether the computer has left this host, which still has a home of it. */
     hasRemains: number;
   };
-type Placed = Pick<Computer, 'id' | 'hostId' | 'memoryMiB' | 'homeSaveId'>;
+type Placed = Pick<Computer, 'id' | 'hostId' | 'memoryMiB' | 'homeSaveId' | 'labels'>;
 type Settings = Pick<Config, 'computers'>;
 
 /**
@@ -53,16 +53,15 @@ async function placeElsewhere(
 ): Promise<string> {
   const hosts = await loadedHosts(tx, computer, config);
   const head = computer.homeSaveId === null ? undefined : await findSave(tx, computer.homeSaveId);
-  const can = hosts.filter(
-    (host) => host.id !== computer.hostId && takesNew(host, config) && runs(host, driver) && reads(host, head),
-  );
+  const fits = (host: LoadedHost) => runs(host, driver) && hasLabels(host, computer.labels) && reads(host, head);
+  const can = hosts.filter((host) => host.id !== computer.hostId && takesNew(host, config) && fits(host));
   const byLoad = can.toSorted((a, b) => loadOf(a) - loadOf(b) || a.running - b.running);
   for (const host of byLoad.filter((one) => hasRoom(one, one, computer, config))) {
     if (await takePlace(tx, host, computer, config)) return host.id;
   }
   throw noHost(
     can.length === 0
-      ? `No host here runs computers with ${driver}${head?.format === 'btrfs' ? ' and reads the saves of btrfs' : ''}.`
+      ? `No host here runs computers with ${[driver, ...computer.labels].join(' and ')}${head?.format === 'btrfs' ? ' and reads the saves of btrfs' : ''}.`
       : 'No host has capacity for the computer now. Stop other computers, or try again later.',
   );
 }
@@ -76,6 +75,24 @@ export async function hasPlaceElsewhere(tx: Transaction, computer: Computer, con
     if (error instanceof DomainError && error.code === 'NO_HOST') return false;
     throw error;
   }
+}
+
+/**
+ * Whether the computer has to move before it starts, since its host lacks a label of it. Throws 503 `NO_HOST` if no
+ * other host can run it.
+ */
+export async function mustMove(tx: Transaction, computer: Computer, config: Settings): Promise<boolean> {
+  if (!(await isMisplaced(tx, computer, config))) return false;
+  await placeElsewhere(tx, computer, limitsOf(computer, config).driver, config);
+  return true;
+}
+
+/** Whether the host of the computer answers, but lacks a label of it: one of both has changed since. */
+export async function isMisplaced(tx: Transaction, { hostId, labels }: Computer, config: Settings): Promise<boolean> {
+  if (hostId === null || labels.length === 0) return false;
+  const sql = 'SELECT labels, seen_at FROM computer_hosts WHERE id = ?';
+  const [host] = await select<Pick<ComputerHostRow, 'labels' | 'seenAt'>>(tx, sql, [hostId]);
+  return host !== undefined && !isGivenUp(host, config) && !hasLabels(host, labels);
 }
 
 function runs(host: LoadedHost, driver: ComputerDriver): boolean {
@@ -95,12 +112,13 @@ function takesNew(host: LoadedHost, config: Settings): boolean {
 function loadedHosts(tx: Transaction, computer: Placed, { computers }: Settings): Promise<LoadedHost[]> {
   return select<LoadedHost>(
     tx,
-    `SELECT h.id, h.drivers, h.memory_mib, h.max_running, h.save_format, h.seen_at, h.is_cordoned,
+    `SELECT h.id, h.drivers, h.memory_mib, h.max_running, h.save_format, h.labels, h.seen_at, h.is_cordoned,
        EXISTS (SELECT 1 FROM computer_remains r WHERE r.computer_id = ? AND r.host_id = h.id) AS hasRemains,
        COUNT(c.id) AS running, SUM(CASE WHEN c.id IS NULL THEN 0 ELSE COALESCE(c.memory_mib, ?) END) AS usedMiB
        FROM computer_hosts h
        LEFT JOIN computers c ON c.host_id = h.id AND c.status IN (?) AND c.id <> ?
-      GROUP BY h.id, h.drivers, h.memory_mib, h.max_running, h.save_format, h.seen_at, h.is_cordoned ORDER BY h.id`,
+      GROUP BY h.id, h.drivers, h.memory_mib, h.max_running, h.save_format, h.labels, h.seen_at, h.is_cordoned
+      ORDER BY h.id`,
     [computer.id, computers.defaults.memoryMiB, activeStatuses, computer.id],
   );
 }

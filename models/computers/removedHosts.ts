@@ -5,7 +5,7 @@ import { execute, select } from '../database/sql.ts';
 import { activeStatuses } from './computer.ts';
 import { lockAnyComputer } from './computers.ts';
 import { abandonFork, removeComputer, setError } from './ends.ts';
-import { type ComputerHostRow, isLost, listHosts } from './hosts.ts';
+import { type ComputerHostRow, isLost, labelsOf, listHosts } from './hosts.ts';
 import { leaveHost } from './leaving.ts';
 import { change, isActive } from './starting.ts';
 
@@ -44,8 +44,8 @@ export async function hostsInUse({ database, config }: Deps): Promise<HostUse[]>
       running: Number(use?.running ?? 0),
       usedMiB: Number(use?.usedMiB ?? 0),
     };
-    const words = labels === null || labels === '' ? [] : labels.split(',');
-    return { ...host, ...numbers, isLost: isLost(host, config), isCordoned: Boolean(isCordoned), labels: words };
+    const flags = { isLost: isLost(host, config), isCordoned: Boolean(isCordoned) };
+    return { ...host, ...numbers, ...flags, labels: labelsOf({ labels }) };
   });
 }
 

@@ -3,7 +3,7 @@ import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { execute } from '../database/sql.ts';
 import { activeStatuses, type Computer, type ComputerSettings, limitsOf } from './computer.ts';
-import { placeComputer } from './placing.ts';
+import { mustMove, placeComputer } from './placing.ts';
 
 export function isActive({ status }: Pick<Computer, 'status'>): boolean {
   return (activeStatuses as readonly string[]).includes(status);
@@ -17,12 +17,18 @@ export function requireQuietHome({ wish }: Pick<Computer, 'wish'>): void {
   throw new DomainError('conflict', 'COMPUTER_BUSY', detail, { retryAfterSeconds: 1 });
 }
 
-/** Begins the next generation, and takes its place on a host. Throws 503 if no host can run it. */
+/**
+ * Begins the next generation, and takes its place on a host. If its host lacks a label of it, it is ordered to move
+ * first, and starts then. Throws 503 if no host can run it.
+ */
 export async function beginStart(
   tx: Transaction,
   computer: Computer,
   config: Pick<Config, 'computers'>,
 ): Promise<void> {
+  if (await mustMove(tx, computer, config)) {
+    return change(tx, computer, { wish: 'move', wakesAfterMove: true, errorCode: null, errorDetail: null });
+  }
   const hostId = await placeComputer(tx, computer, limitsOf(computer, config).driver, config);
   await change(tx, computer, {
     hostId,
@@ -43,6 +49,7 @@ type Changeable = Omit<
   | 'id'
   | 'spaceId'
   | 'name'
+  | 'labels'
   | 'envNames'
   | 'statusAt'
   | 'forkedFrom'

@@ -118,6 +118,7 @@ async function wakeStep(deps: Deps, tx: Transaction, computer: Computer): Promis
       await setError(deps, tx, computer, reasonCode(error.code));
       return { do: 'rest' };
     }
+    if (computer.wish === 'move') return moveStep(deps, tx, computer);
   }
   return startStep(tx, computer, deps.config);
 }

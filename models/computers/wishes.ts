@@ -66,8 +66,9 @@ export async function askToWake(deps: Deps, request: ComputerRequest): Promise<A
       const refusal = await refusalOfHost(database, computer.hostId ?? '', config);
       if (refusal !== undefined) throw refusal;
       await change(tx, computer, { status: 'starting' });
-    } else if (!['starting', 'running', 'stopping'].includes(computer.status)) await beginStart(tx, computer, config);
+    }
     await change(tx, computer, { wish: 'wake' });
+    if (!['starting', 'running', 'stopping'].includes(computer.status)) await beginStart(tx, computer, config);
     return 'waits';
   });
 }
@@ -144,9 +145,9 @@ export async function askToRecover(deps: Deps, request: ComputerRequest & { disc
     }
     await endComputerOperations(tx, computer.id, ['stopComputer', 'pauseComputer'], failedWith('COMPUTER_WOKEN'));
     if (isHostLost) await leaveHost(deps, tx, computer);
+    await change(tx, computer, { wish: 'wake' });
     if (computer.hostId === null) await beginStart(tx, computer, config);
     else await change(tx, computer, { status: 'stopping', errorCode: null, errorDetail: null });
-    await change(tx, computer, { wish: 'wake' });
     return 'waits';
   });
 }

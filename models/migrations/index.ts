@@ -5,7 +5,18 @@ import { homeSaves, saveFormats } from './homeSaves.ts';
 import type { Migration } from './migration.ts';
 
 /** Later changes of tables, in order. A step that has been released is never changed. */
-const changes: readonly Migration[] = [homeSaves, saveFormats];
+const changes: readonly Migration[] = [
+  homeSaves,
+  saveFormats,
+  {
+    name: '0003-computer-labels',
+    async up(queryInterface) {
+      if ('labels' in (await queryInterface.describeTable('computers'))) return;
+      // JSON list: it runs only on hosts that have all of them.
+      await queryInterface.sequelize.query('ALTER TABLE computers ADD COLUMN labels TEXT NULL');
+    },
+  },
+];
 
 /** Every step of the schema, in order: first the tables of each area, in a new database or where an area is new. */
 export const migrations: Migration[] = [

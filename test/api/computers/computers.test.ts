@@ -183,6 +183,35 @@ test('A computer can have the configured driver, or one that a living host has',
   expect(codeOf(await as.post(path, { driver: 'gvisor' }))).toEqual([422, 'DRIVER_NOT_OFFERED']);
 });
 
+test('A computer can have labels that a living host has, and its copies have them too', async () => {
+  const { as, path } = await owner();
+  const { database } = api.environment;
+  const labels = ['gpu', 'eu'];
+  const refused = await as.post(path, { labels });
+  expect([refused.status, refused.body]).toMatchObject([
+    422,
+    {
+      code: 'LABELS_NOT_OFFERED',
+      detail: 'The computer cannot run with these labels: no host here has gpu and eu.',
+      errors: [{ pointer: '/labels', detail: 'no host here has gpu and eu' }],
+    },
+  ]);
+  const host = { id: 'hst_labels', address: null, drivers: [], cpuMilli: 1_000, memoryMiB: 1_000, maxRunning: 1 };
+  await reportHost(database, { ...host, labels: ['eu', 'fast', 'gpu'] });
+  await reportHost(database, { ...host, id: 'hst_fast', labels: ['fast'] });
+  const { body } = await as.post(path, { labels });
+  const made = `${path}/${body.id}`;
+  expect((await as.get(made)).body.labels).toEqual(labels);
+  expect((await as.post(`${made}/fork`)).body.labels).toEqual(labels);
+  expect(codeOf(await as.patch(made, { labels: ['gpu', 'slow'] }))).toEqual([422, 'LABELS_NOT_OFFERED']);
+  expect((await as.patch(made, { name: 'Fast' })).body.labels).toEqual(labels);
+  expect((await as.patch(made, { labels: [] })).body.labels).toEqual([]);
+  for (const wrong of [['a,b'], [''], ['gpu', 'gpu']])
+    expect((await as.patch(made, { labels: wrong })).status).toBe(400);
+  await database.pool.query('UPDATE computer_hosts SET seen_at = seen_at - INTERVAL 1 HOUR WHERE id = ?', [host.id]);
+  expect(codeOf(await as.patch(made, { labels }))).toEqual([422, 'LABELS_NOT_OFFERED']);
+});
+
 test('The limit on the computers of a space holds for simultaneous requests', async () => {
   const { as, path } = await owner();
   const answers = await Promise.all(Array.from({ length: 6 }, () => as.post(path, {})));

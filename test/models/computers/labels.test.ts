@@ -1,0 +1,154 @@
+import { newId } from '../../../base/ids.ts';
+import { getComputer } from '../../../models/computers/computer.ts';
+import { drainFurther, drainHost } from '../../../models/computers/draining.ts';
+import { endStep } from '../../../models/computers/ends.ts';
+import { reportHost } from '../../../models/computers/hosts.ts';
+import { nextStep } from '../../../models/computers/steps.ts';
+import { askToRecover, askToWake } from '../../../models/computers/wishes.ts';
+import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { insertRows } from '../../builders/rows.ts';
+import { saveRow } from '../../builders/save.ts';
+import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+
+// Computers with labels run only on hosts that have all of these.
+
+let environment: TestEnvironment;
+beforeAll(async () => {
+  environment = await createTestEnvironment();
+});
+afterAll(() => environment.close());
+beforeEach(async () => {
+  const { pool } = environment.database;
+  for (const table of ['computer_hosts', 'computer_remains', 'computers']) await pool.query(`DELETE FROM ${table}`);
+  jest.spyOn(process, 'uptime').mockReturnValue(3_600);
+});
+afterEach(() => jest.restoreAllMocks());
+
+async function buildHost(labels: string[], id = newId('computerHost'), maxRunning = 9): Promise<string> {
+  const report = { address: null, drivers: ['bubblewrap'] as const, cpuMilli: 2_000, memoryMiB: 8_192, maxRunning };
+  await reportHost(environment.database, { id, labels, ...report });
+  return id;
+}
+
+async function buildComputer(labels: string[], { status = 'created', hostId = null as string | null } = {}) {
+  const { database } = environment;
+  const identity = await buildIdentity(environment);
+  const { user } = await buildUser(identity);
+  const { space } = await buildSpace(identity, user.id);
+  const [rows] = await database.pool.query('SELECT id FROM computers WHERE space_id = ?', [space.id]);
+  const { id } = (rows as { id: string }[])[0] ?? { id: '' };
+  const save = saveRow({ spaceId: space.id, computerId: id });
+  await insertRows(database, { home_saves: save });
+  const set = 'labels = ?, status = ?, host_id = ?, generation = 1, home_save_id = ?';
+  const headId = hostId === null ? null : save.id;
+  await database.pool.query(`UPDATE computers SET ${set} WHERE id = ?`, [
+    JSON.stringify(labels),
+    status,
+    hostId,
+    headId,
+    id,
+  ]);
+  const request = { spaceId: space.id, computerId: id, actor: { userId: user.id, credentialId: null, address: null } };
+  return {
+    id,
+    request,
+    get: () => getComputer(database, space.id, id),
+    step: () => nextStep(environment, id),
+    end: (step: 'release' | 'stop', generation: number, code?: string) =>
+      endStep(environment, { computerId: id, generation, step, ...(code !== undefined && { code }) }),
+    wake: () => askToWake(environment, request),
+  };
+}
+
+const silence = (hostId: string) =>
+  environment.database.pool.query("UPDATE computer_hosts SET seen_at = '2020-01-01' WHERE id = ?", [hostId]);
+
+test('A new computer goes to a host that has all of its labels', async () => {
+  await buildHost([]);
+  await buildHost(['gpu']);
+  const both = await buildHost(['eu', 'gpu', 'fast'], undefined, 1);
+  const [first, second] = [await buildComputer(['gpu', 'eu']), await buildComputer(['gpu', 'eu'])];
+  expect((await first.wake()).computer.hostId).toBe(both);
+  await expect(second.wake()).rejects.toMatchObject({
+    code: 'NO_HOST',
+    message: 'No host has capacity for the computer now. Stop other computers, or try again later.',
+  });
+  const third = await buildComputer(['gpu', 'us']);
+  const detail = 'No host here runs computers with bubblewrap and gpu and us.';
+  await expect(third.wake()).rejects.toMatchObject({ code: 'NO_HOST', message: detail });
+});
+
+test('A failover brings a computer only to a host that has its labels', async () => {
+  const own = await buildHost(['gpu']);
+  await buildHost([]);
+  const [stays, leaves] = [
+    await buildComputer(['gpu'], { status: 'running', hostId: own }),
+    await buildComputer(['gpu'], { status: 'running', hostId: own }),
+  ];
+  await silence(own);
+  expect(await stays.step()).toEqual({ do: 'rest' });
+  expect(await stays.get()).toMatchObject({ status: 'error', errorCode: 'HOST_LOST', hostId: own });
+  const other = await buildHost(['gpu']);
+  expect(await leaves.step()).toMatchObject({ do: 'start', hostId: other });
+  await stays.wake();
+  expect(await stays.step()).toMatchObject({ do: 'start', hostId: other });
+});
+
+test('A drain leaves a computer running until another host has its labels', async () => {
+  const own = await buildHost(['gpu']);
+  await buildHost([]);
+  const { id, step, get } = await buildComputer(['gpu'], { status: 'running', hostId: own });
+  expect(await drainHost(environment, own)).toEqual({ left: 1, stuck: [] });
+  expect(await step()).toMatchObject({ do: 'watch' });
+  expect(await get()).toMatchObject({ id, status: 'running', wish: 'move', hostId: own });
+  await buildHost(['gpu']);
+  expect(await step()).toMatchObject({ do: 'stop' });
+  expect(await drainFurther(environment, own)).toEqual({ left: 1, stuck: [] });
+});
+
+test('A computer whose host lacks a label moves before it starts', async () => {
+  const own = await buildHost([]);
+  const computers = [
+    await buildComputer(['gpu'], { status: 'stopped', hostId: own }),
+    await buildComputer(['gpu'], { status: 'error', hostId: own }),
+  ];
+  for (const { wake, get } of computers) {
+    await expect(wake()).rejects.toMatchObject({ code: 'NO_HOST' });
+    expect(await get()).toMatchObject({ hostId: own, wish: null });
+  }
+  const other = await buildHost(['gpu']);
+  for (const { wake, get, step, end } of computers) {
+    const { operation } = await wake();
+    expect(await get()).toMatchObject({ wish: 'move', wakesAfterMove: true, errorCode: null });
+    expect((await wake()).operation?.id).toBe(operation?.id);
+    expect(await step()).toMatchObject({ do: 'release', hostId: own, generation: 1 });
+    await end('release', 1);
+    expect(await step()).toMatchObject({ do: 'start', hostId: other, generation: 2 });
+    expect(await get()).toMatchObject({ status: 'starting', wish: 'wake' });
+  }
+  const running = await buildComputer(['gpu'], { status: 'running', hostId: own });
+  await askToRecover(environment, { ...running.request, discardHome: false });
+  expect(await running.step()).toMatchObject({ do: 'stop', hostId: own });
+  await running.end('stop', 1);
+  expect(await running.step()).toMatchObject({ do: 'release', hostId: own });
+});
+
+test('A computer that cannot leave a host without its labels says why, and tries again with the next wake', async () => {
+  const own = await buildHost([]);
+  await buildHost(['gpu']);
+  const { wake, step, end, get } = await buildComputer(['gpu'], { status: 'stopped', hostId: own });
+  const { operation } = await wake();
+  expect(await step()).toMatchObject({ do: 'release' });
+  await end('release', 1, 'QUOTA_EXCEEDED');
+  expect(await get()).toMatchObject({ status: 'error', errorCode: 'QUOTA_EXCEEDED', wish: null, hostId: own });
+  expect(await step()).toEqual({ do: 'rest' });
+  await operation?.reload();
+  expect(operation).toMatchObject({ status: 'failed' });
+  await wake();
+  expect(await step()).toMatchObject({ do: 'release' });
+  // The operator has given its host the label meanwhile.
+  await end('release', 1, 'QUOTA_EXCEEDED');
+  await buildHost(['gpu'], own);
+  await wake();
+  expect(await step()).toMatchObject({ do: 'start', hostId: own });
+});
