@@ -2,9 +2,18 @@ import { isDiskFull } from '../host/disks/disks.ts';
 import { feed, openProgram, outputOf, type Program, type ProgramFailed } from '../spawner/streams.ts';
 
 const isGnu = process.platform === 'linux';
+/**
+ * Attributes that a user may set. Others, such as the capabilities of a program, could give more rights where they are
+ * unpacked.
+ */
+const keptAttributes = ['--acls', '--xattrs', '--xattrs-include=user.*'];
+/** The form that attributes need gives each file further headers. Without these, only files with attributes have them. */
+const fewHeaders = '--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime,delete=mtime';
 /** Sorted, so that unchanged files end up in the same pieces. Files that cannot be read are left out. */
-const packOptions = isGnu ? ['--sort=name', '--sparse', '--one-file-system', '--ignore-failed-read'] : [];
-const unpackOptions = isGnu ? ['--no-same-owner', '--delay-directory-restore'] : ['-o'];
+const packOptions = isGnu
+  ? ['--sort=name', '--sparse', '--one-file-system', '--ignore-failed-read', ...keptAttributes, fewHeaders]
+  : [];
+const unpackOptions = isGnu ? ['--no-same-owner', '--delay-directory-restore', ...keptAttributes] : ['-o'];
 /** GNU tar's exit code if a file changed while it was read. */
 const changed = isGnu ? [1] : [];
 const unread = /: Warning: Cannot (open|read|stat|savedir)/;
@@ -23,8 +32,8 @@ interface TarOptions {
 }
 
 /**
- * Packs everything in a folder as bytes, with names and permissions. Keeps links as links, and follows none out of the
- * folder. Calls `leaveOut` for each file that cannot be read.
+ * Packs everything in a folder as bytes, with names, permissions and attributes. Keeps links as links, and follows none
+ * out of the folder. Calls `leaveOut` for each file that cannot be read.
  */
 export async function* pack(
   folder: string,

@@ -1,6 +1,9 @@
 import { chmodSync, chownSync, existsSync, renameSync, rmSync } from 'node:fs';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { makeFolderDurably, syncFolder } from '../../../../disk/durable.ts';
 import { run } from '../../spawner/spawner.ts';
+import { feed, openProgram, outputOf } from '../../spawner/streams.ts';
 import { findSystemProgram } from '../../system/programs.ts';
 import { type Disks, roomIn, unfinished } from './disks.ts';
 
@@ -79,8 +82,44 @@ async function findNamespace(): Promise<string[]> {
   );
 }
 
-/** Gives a home and everything in it to a user. Targets of links keep their owner. */
+/**
+ * Gives a home and everything in it to a user. Targets of links keep their owner. Files keep their set-user-ID bits here,
+ * but the next change that btrfs sends is applied without them, because it has the new owner and no mode.
+ */
 export async function giveAll(home: string, uid: number | undefined, signal: AbortSignal): Promise<void> {
   if (uid === undefined) return;
+  const files = await filesWithBits(home, signal);
   await run('chown', ['-R', '--no-dereference', `${uid}:${uid}`, '--', home], { timeoutMs: copyTimeoutMs, signal });
+  for (const [bit, change] of clearedBits) {
+    const paths = files.filter(({ mode }) => (mode & bit) !== 0).map(({ path }) => `${path}\0`);
+    if (paths.length > 0) await changeModes(change, Buffer.from(paths.join(''), 'latin1'), { uid, signal });
+  }
+}
+
+/** The bits of a file that chown clears, and how chmod sets them again. */
+const clearedBits = [
+  [0o4000, 'u+s'],
+  [0o2000, 'g+s'],
+] as const;
+/** Their paths are held in memory. Files beyond this number lose their bits. */
+const mostWithBits = 10_000;
+const finding = ['-c', `find "$1" -xdev -type f -perm /6000 -printf '%m %p\\0' | head -z -n "$2"`, 'sh'];
+
+/** The regular files with such a bit. Their paths are bytes. */
+async function filesWithBits(home: string, signal: AbortSignal): Promise<{ mode: number; path: string }[]> {
+  const found = await buffer(outputOf(await openProgram('sh', [...finding, home, String(mostWithBits)], { signal })));
+  const lines = found.toString('latin1').split('\0').slice(0, -1);
+  return lines.map((line) => ({ mode: Number.parseInt(line, 8), path: line.slice(line.indexOf(' ') + 1) }));
+}
+
+/** With the rights of the user, so that it does nothing that the user's programs could not. */
+async function changeModes(change: string, paths: Buffer, { uid, signal }: { uid: number; signal: AbortSignal }) {
+  if (findSystemProgram('setpriv') === undefined) return;
+  const through = ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'];
+  // The user may have closed the folder of a file to itself.
+  const fineCodes = [123];
+  await feed(
+    await openProgram('xargs', ['-0', 'chmod', change], { signal, through, fineCodes }),
+    Readable.from([paths]),
+  );
 }
