@@ -7,7 +7,9 @@ import { shutDownHost } from '../support/computerPrograms.ts';
 import { createTestEnvironment, type TestEnvironment } from '../support/environment.ts';
 import { type ProductProcess, startProduct } from '../support/product.ts';
 import { hurriedSweeper } from '../support/productSettings.ts';
+import { waitFor } from '../support/waitFor.ts';
 import { buildChatUser, type ChatUser } from './chat.ts';
+import { computerOf, type TestComputer } from './computer.ts';
 import { buildIdentity } from './identity.ts';
 
 /** A machine that runs computers: a worker process with a folder of its own. */
@@ -27,6 +29,8 @@ export interface TestHosts {
   addHost(overrides?: Environment): Promise<TestHost>;
   /** Those that are not destroyed. */
   hosts(): readonly TestHost[];
+  /** The host that has the home of a computer. */
+  hostOf(computer: TestComputer): Promise<TestHost | undefined>;
   user(): Promise<ChatUser>;
   close(): Promise<void>;
 }
@@ -74,6 +78,12 @@ export async function buildHosts(overrides: Environment = {}): Promise<TestHosts
       return host;
     },
     hosts: () => hosts,
+    async hostOf({ id }) {
+      const sql = 'SELECT host_id AS hostId FROM computers WHERE id = ?';
+      const [rows] = await environment.database.pool.query(sql, [id]);
+      const [row] = rows as { hostId: string | null }[];
+      return hosts.find((host) => host.id === row?.hostId);
+    },
     user: () => buildChatUser({ url: api.apiUrl, identity }),
     async close() {
       await Promise.all([api.stop(), ...hosts.map(({ worker }) => worker.stop())]);
@@ -81,6 +91,28 @@ export async function buildHosts(overrides: Environment = {}): Promise<TestHosts
       await environment.close();
     },
   };
+}
+
+export async function newComputer(user: ChatUser, settings: object = {}): Promise<TestComputer> {
+  const response = await user.fetch(`/api/spaces/${user.spaceId}/computers`, { method: 'POST', body: settings });
+  return computerOf(user, ((await response.json()) as { id: string }).id);
+}
+
+/** What the API says of a computer. */
+export interface SeenComputer {
+  status: string;
+  generation: number;
+  homeSavedAt: string | null;
+  homeSaveError: { code: string } | null;
+}
+
+export const look = (computer: TestComputer) => computer.expect<SeenComputer>(200, 'GET', '');
+
+/** Waits for a save that was taken after a change from now. */
+export async function saved(computer: TestComputer): Promise<void> {
+  const now = new Date().toISOString();
+  await computer.exec('date > .changed');
+  await waitFor('the home to be saved', async () => ((await look(computer)).homeSavedAt ?? '') > now);
 }
 
 async function endComputers(dir: string): Promise<void> {

@@ -24,6 +24,7 @@ export const longTests = {
   'test/chaos/lostWorkers.test.ts': ['chat'],
   'test/chaos/recording.test.ts': ['desktops'],
   'test/chaos/redis.test.ts': ['chat'],
+  'test/chaos/threeHosts.test.ts': ['computers'],
   'test/chaos/toolOutages.test.ts': ['tools'],
   'test/integrations/git/attacks.test.ts': ['git'],
   'test/integrations/git/resume.test.ts': ['git'],

@@ -69,6 +69,25 @@ export function pidsWith(...texts: string[]): number[] {
     .map(Number);
 }
 
+/** These processes and all that descend from them. */
+export function withDescendants(pids: readonly number[]): number[] {
+  const found = new Set(pids);
+  const parents = otherPids().map((pid) => [Number(pid), parentOf(pid)] as const);
+  for (let before = -1; before < found.size; ) {
+    before = found.size;
+    for (const [pid, parent] of parents) if (found.has(parent)) found.add(pid);
+  }
+  return [...found];
+}
+
+function parentOf(pid: string): number {
+  try {
+    return Number(/^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+  } catch {
+    return 0; // it has ended meanwhile
+  }
+}
+
 const otherPids = () => readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
 
 function commandLineOf(pid: string): string {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ChatUser } from '../../builders/chat.ts';
 import { computerOf, type TestComputer } from '../../builders/computer.ts';
-import { buildHosts, type TestHost, type TestHosts } from '../../builders/hosts.ts';
+import { buildHosts, look, newComputer, saved, type TestHost, type TestHosts } from '../../builders/hosts.ts';
 import { runAtrium } from '../../support/atrium.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
@@ -16,52 +16,27 @@ beforeAll(async () => {
 });
 afterAll(() => atrium.close());
 
-interface Seen {
-  status: string;
-  generation: number;
-  homeSavedAt: string | null;
-  homeSaveError: { code: string } | null;
-}
-
-const look = (computer: TestComputer) => computer.expect<Seen>(200, 'GET', '');
 const run = (...args: string[]) => runAtrium(['host', ...args], atrium.environment.environment);
 
 async function select<Row>(sql: string, values: unknown[]): Promise<Row[]> {
   return (await atrium.environment.database.pool.query(sql, values))[0] as Row[];
 }
 
-async function hostOf({ id }: TestComputer): Promise<TestHost | undefined> {
-  const [row] = await select<{ hostId: string | null }>('SELECT host_id AS hostId FROM computers WHERE id = ?', [id]);
-  return atrium.hosts().find((host) => host.id === row?.hostId);
-}
-
-async function newComputer(of = user): Promise<TestComputer> {
-  const response = await of.fetch(`/api/spaces/${of.spaceId}/computers`, { method: 'POST', body: {} });
-  return computerOf(of, ((await response.json()) as { id: string }).id);
-}
-
-/** Waits for a save that was taken after a change from now. */
-async function saved(computer: TestComputer): Promise<void> {
-  const now = new Date().toISOString();
-  await computer.exec('date > .changed');
-  await waitFor('the home to be saved', async () => ((await look(computer)).homeSavedAt ?? '') > now);
-}
-
 async function runsOn(host: TestHost, computer: TestComputer): Promise<void> {
   await waitFor('the computer to run on the other host', async () => {
-    return (await hostOf(computer)) === host && (await look(computer)).status === 'running';
+    return (await atrium.hostOf(computer)) === host && (await look(computer)).status === 'running';
   });
 }
 
 test('A computer whose machine is gone comes up on another one with its files, and nobody else sees them', async () => {
   const first = await atrium.addHost();
-  const computer = await newComputer();
+  const computer = await newComputer(user);
   await computer.exec('mkdir work; echo needle > work/file; ln -s work/file link; head -c 40000000 /dev/urandom > big');
   const { stdout: sum } = await computer.exec('sha256sum big');
   await saved(computer);
   await computer.exec('echo more >> work/file');
   await saved(computer);
-  expect(await hostOf(computer)).toBe(first);
+  expect(await atrium.hostOf(computer)).toBe(first);
   const second = await atrium.addHost();
   await first.destroy();
   await runsOn(second, computer);
@@ -75,11 +50,11 @@ test('A computer whose machine is gone comes up on another one with its files, a
 });
 
 test('A frozen host that comes back saves nothing into the computer, and its unsaved work becomes a snapshot', async () => {
-  const computer = await newComputer();
+  const computer = await newComputer(user);
   const count = 'n=0; while true; do n=$((n+1)); echo $n > count.new; mv count.new count; sleep 0.1; done';
   await computer.expect(201, 'POST', '/processes', { command: count });
   await saved(computer);
-  const host = await hostOf(computer);
+  const host = await atrium.hostOf(computer);
   if (host === undefined) throw new Error('The computer is on no host.');
   const other = await atrium.addHost();
   await host.worker.kill('SIGSTOP');
@@ -95,11 +70,11 @@ test('A frozen host that comes back saves nothing into the computer, and its uns
   });
   expect(snapshot.name).toContain(`Work on ${host.id} that was not saved before `);
   await waitFor('the old home to be removed', () => !existsSync(join(host.dir, computer.id)));
-  expect(await hostOf(computer)).toBe(other);
+  expect(await atrium.hostOf(computer)).toBe(other);
   expect((await computer.exec('cat mine; ls')).stdout).toBe('mine\nmine\n');
 
   // A computer with the home of the snapshot has what the frozen host had.
-  const copy = await newComputer();
+  const copy = await newComputer(user);
   await select('UPDATE computers SET home_save_id = ?, home_saved_at = NOW(3) WHERE id = ?', [
     snapshot.saveId,
     copy.id,
@@ -112,10 +87,10 @@ test('A drain moves the computers of a host, running and stopped ones', async ()
   const others = [...atrium.hosts()];
   const from = await atrium.addHost();
   for (const { id } of others) await run('cordon', id);
-  const [running, stopped] = [await newComputer(), await newComputer()];
+  const [running, stopped] = [await newComputer(user), await newComputer(user)];
   for (const computer of [running, stopped]) {
     await computer.exec(`echo ${computer.id} > file`);
-    expect(await hostOf(computer)).toBe(from);
+    expect(await atrium.hostOf(computer)).toBe(from);
   }
   await stopped.expect(200, 'POST', '/stop');
   for (const { id } of others) await run('uncordon', id);
@@ -125,7 +100,7 @@ test('A drain moves the computers of a host, running and stopped ones', async ()
   expect(await look(stopped)).toMatchObject({ status: 'stopped' });
   for (const computer of [running, stopped]) {
     expect((await computer.exec('cat file')).stdout).toBe(`${computer.id}\n`);
-    expect(others).toContain(await hostOf(computer));
+    expect(others).toContain(await atrium.hostOf(computer));
     await waitFor('the old home to be removed', () => !existsSync(join(from.dir, computer.id)));
   }
   expect(JSON.parse((await run('list', '--json')).stdout)).toContainEqual(
@@ -134,7 +109,7 @@ test('A drain moves the computers of a host, running and stopped ones', async ()
 });
 
 test('A full quota is shown, and the home is saved once there is room', async () => {
-  const computer = await newComputer();
+  const computer = await newComputer(user);
   await saved(computer);
   const { quotaBytes } = atrium.environment.config.drive;
   const sql = 'UPDATE drives SET used_bytes = used_bytes + ? - ? WHERE space_id = ?';
