@@ -291,6 +291,34 @@ export const mutations: readonly Mutation[] = [
     replacement: 'await',
     caughtBy: 'test/integrations/computers/sharedSaves.test.ts',
   },
+  {
+    name: 'A computer answers a write before the content of the file is on the disk',
+    file: 'integrations/computers/agent/write.go',
+    piece: 'if err := fsync(w.file); err != nil {',
+    replacement: 'if err := error(nil); err != nil {',
+    caughtBy: 'test/integrations/computers/agent.test.ts',
+  },
+  {
+    name: 'Set-user-ID bits of a home are lost when it changes its user',
+    file: 'integrations/computers/host/disks/watched.ts',
+    piece: 'if (paths.length > 0) await changeModes',
+    replacement: 'if (paths.length < 0) await changeModes',
+    caughtBy: 'test/integrations/computers/tarSaves.test.ts',
+  },
+  {
+    name: 'Space for one more is looked for without the size of that one',
+    file: 'models/computers/quotas.ts',
+    piece: 'if (used + more <= limit) return;',
+    replacement: 'if (used <= limit) return;',
+    caughtBy: 'test/api/computers/quotas.test.ts',
+  },
+  {
+    name: 'A computer starts on a host without its labels',
+    file: 'models/computers/placing.ts',
+    piece: 'runs(host, driver) && hasLabels(host, computer.labels)',
+    replacement: 'runs(host, driver)',
+    caughtBy: 'test/models/computers/labels.test.ts',
+  },
 ];
 
 /** The file's source with the fault. Undefined if the source does not have the piece exactly once. */
