@@ -1,8 +1,14 @@
 import {
   ActivityCancellationType,
+  ActivityFailure,
+  type ActivityInterfaceFor,
   type ActivityOptions,
   type LocalActivityOptions,
+  patched,
+  proxyActivities,
+  proxyLocalActivities,
   type RetryPolicy,
+  TimeoutFailure,
 } from '@temporalio/workflow';
 
 /*
@@ -43,6 +49,32 @@ export const rowsLocally: LocalActivityOptions = {
   localRetryThreshold: '10 seconds',
   retry: { initialInterval: '200 milliseconds', backoffCoefficient: 2, maximumInterval: '15 seconds' },
 };
+
+/**
+ * Local activities as by {@link rowsLocally}. After ten seconds any worker may do their work: this one may have lost the
+ * database alone, and it keeps its workflows as long as it reaches Temporal.
+ */
+export function proxyRows<A>(): ActivityInterfaceFor<A> {
+  type Call = (...args: unknown[]) => Promise<unknown>;
+  const here = proxyLocalActivities<A>({ ...rowsLocally, scheduleToCloseTimeout: '10 seconds' });
+  const anywhere = proxyActivities<A>(rows);
+  const callOf =
+    (name: keyof ActivityInterfaceFor<A>): Call =>
+    async (...args) => {
+      try {
+        return await (here[name] as Call)(...args);
+      } catch (error) {
+        if (!isGivenUp(error) || !patched('rows-anywhere')) throw error;
+        return (anywhere[name] as Call)(...args);
+      }
+    };
+  return new Proxy({} as ActivityInterfaceFor<A>, { get: (_, name) => callOf(name as keyof ActivityInterfaceFor<A>) });
+}
+
+/** Whether a local activity has run out of time, rather than refused or been cancelled. */
+function isGivenUp(error: unknown): boolean {
+  return error instanceof ActivityFailure && (error.cause instanceof TimeoutFailure || error.retryState === 'TIMEOUT');
+}
 
 /**
  * Model calls and tools. Missing heartbeats reveal a crash, and the work is repeated at once. The attempts cover about

@@ -1,9 +1,9 @@
-import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+import { proxyActivities } from '@temporalio/workflow';
 import type { HostActivities } from '../../activities/computers/hostActivities.ts';
 import type { Activities } from '../../activities/main.ts';
 import type { ComputerStep } from '../../models/computers/steps.ts';
 import { type ActorInput, codeOf, live, type WorkOf } from '../actor.ts';
-import { promptly, rowsLocally } from '../retries.ts';
+import { promptly, proxyRows } from '../retries.ts';
 
 export interface ComputerInput extends ActorInput {
   computerId: string;
@@ -13,7 +13,7 @@ export interface ComputerInput extends ActorInput {
 
 type HostWork = WorkOf<ComputerStep>;
 
-const { lookAtComputer, endComputerStep } = proxyLocalActivities<Activities>(rowsLocally);
+const { lookAtComputer, endComputerStep } = proxyRows<Activities>();
 
 /** Time limit for clearing up after a failed start. If it is too short, the host's next beat clears up. */
 const clearUpTimeout = '20 seconds';
