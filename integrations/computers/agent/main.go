@@ -96,7 +96,12 @@ func runCommand(name string, arguments []string) error {
 	case name == pauseCommand:
 		pause()
 		return nil
+	case name == sealCommand && len(arguments) > 1:
+		return seal(arguments[0], arguments[1:])
 	case name == asCommand && len(arguments) > 1:
+		return runAs(arguments[0], arguments[1:])
+	case name == movedAsCommand && len(arguments) > 1:
+		awaitCgroup()
 		return runAs(arguments[0], arguments[1:])
 	}
 	return refusal("COMMAND_NOT_FOUND")

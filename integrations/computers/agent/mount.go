@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 	"unsafe"
 )
@@ -19,12 +20,16 @@ const (
 	openTreeClone       = 1
 	moveMountEmptyPath  = 4
 	atEmptyPath         = 0x1000
+	atRecursive         = 0x8000
+	mountAttrReadOnly   = 0x1
+	mountAttributesSize = 32
 	mountAttrNosuid     = 0x2
 	mountAttrNodev      = 0x4
 	mountAttrIdmap      = 0x100000
 	usersOfRootFolder   = 65_536
 	withoutFolder       = ^uintptr(99) // AT_FDCWD, which is -100
 	mountCommand        = "mount"
+	sealCommand         = "seal"
 	pauseCommand        = "pause"
 	mountMappedArgCount = 3
 )
@@ -62,6 +67,33 @@ func mountMapped(arguments []string) error {
 		uintptr(unsafe.Pointer(target)), moveMountEmptyPath, 0)
 	if failure != 0 {
 		return fmt.Errorf("move_mount: %w", failure)
+	}
+	return nil
+}
+
+// seal makes all mounts of this mount namespace read-only except the given ones, which are separated by commas. Then it
+// becomes the command. bwrap follows links of the new root when it makes mount points, and a tenant can let them point to
+// the host's files. So bwrap finds nothing there that it could change.
+func seal(except string, command []string) error {
+	all := struct{ set, clear, propagation, users uint64 }{set: mountAttrReadOnly}
+	if err := setMountAttributes("/", atRecursive, unsafe.Pointer(&all)); err != nil {
+		return fmt.Errorf("mount_setattr: %w", err)
+	}
+	some := struct{ set, clear, propagation, users uint64 }{clear: mountAttrReadOnly}
+	for _, path := range strings.Split(except, ",") {
+		if err := setMountAttributes(path, 0, unsafe.Pointer(&some)); err != nil {
+			return fmt.Errorf("mount_setattr of %s: %w", path, err)
+		}
+	}
+	return syscall.Exec(command[0], command, os.Environ())
+}
+
+func setMountAttributes(path string, flags uintptr, attributes unsafe.Pointer) error {
+	name := cText(path)
+	_, _, failure := syscall.Syscall6(sysMountSetattr, withoutFolder, uintptr(unsafe.Pointer(name)), flags,
+		uintptr(attributes), mountAttributesSize, 0)
+	if failure != 0 {
+		return failure
 	}
 	return nil
 }

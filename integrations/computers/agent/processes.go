@@ -19,6 +19,8 @@ type processRequest struct {
 	Files     *expectedFiles
 	// The user that runs it. Empty: the agent's own.
 	User string
+	// Whether the holder moves it to another cgroup.
+	IsMoved bool
 }
 
 // A command line, or a text for the shell.
@@ -75,7 +77,7 @@ func (p *processes) start(asked *processRequest, s *stream) error {
 	}
 	command := asked.Command
 	if asked.User != "" {
-		command = asUser(asked.User, command)
+		command = asUser(asked.User, asked.IsMoved, command)
 	}
 	attributes := &syscall.ProcAttr{Dir: asked.Cwd, Sys: &syscall.SysProcAttr{Setsid: true}}
 	for name, value := range asked.Env {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -11,22 +12,27 @@ import (
 
 const (
 	asCommand = "as"
+	// The same, once the process is in the cgroup of the computer's programs.
+	movedAsCommand = "moved-as"
 	// How long a process of another user waits for its cgroup.
 	cgroupWait = 2 * time.Second
 )
 
-// asUser returns the command line that runs a command as another user of the sandbox.
-func asUser(user string, command []string) []string {
-	return append([]string{ownProgram, asCommand, user}, command...)
+// asUser returns the command line that runs a command as a user of the sandbox. On some machines only a process of root
+// can be moved to the cgroup of the computer's programs. So if it `isMoved`, it waits until that is done.
+func asUser(user string, isMoved bool, command []string) []string {
+	how := asCommand
+	if isMoved {
+		how = movedAsCommand
+	}
+	return append([]string{ownProgram, how, user}, command...)
 }
 
 // The agent's own program, as processes of the sandbox see it.
 const ownProgram = "/opt/atrium/agent"
 
-// runAs becomes the user, and runs the command. On some machines only a process of root can be moved to the cgroup of
-// the computer's programs, so it waits until that is done.
+// runAs becomes the user, and runs the command.
 func runAs(name string, command []string) error {
-	awaitCgroup()
 	account, err := findAccount(name)
 	if err != nil {
 		return err
@@ -65,6 +71,7 @@ func awaitCgroup() {
 }
 
 const (
+	mostListBytes  = 1 << 20
 	dropFromBounds = 24 // PR_CAPBSET_DROP
 	capabilities   = 64
 )
@@ -152,12 +159,12 @@ func ownerOf(path string, old *syscall.Stat_t) *syscall.Stat_t {
 }
 
 func eachLine(file string, take func(fields []string)) {
-	opened, err := os.Open(file)
+	opened, err := openPlain(file)
 	if err != nil {
 		return
 	}
 	defer opened.Close()
-	for lines := bufio.NewScanner(opened); lines.Scan(); {
+	for lines := bufio.NewScanner(io.LimitReader(opened, mostListBytes)); lines.Scan(); {
 		take(strings.Split(lines.Text(), ":"))
 	}
 }

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { renameDurablySync } from '../../../disk/durable.ts';
 import { run } from '../spawner/spawner.ts';
 import { findSystemProgram } from '../system/programs.ts';
 import type { BaseName } from '../types.ts';
@@ -83,14 +84,19 @@ export class Bases {
       const how = ['--quiet', '--mode=root', '--variant=minbase', '--format=tar', `--include=${packages.join(',')}`];
       try {
         await run(mmdebstrap, [...how, 'bookworm', draft], { timeoutMs: makingMs, signal });
-        renameSync(draft, archive);
+        renameDurablySync(draft, archive);
       } finally {
         rmSync(draft, { force: true });
       }
     }
     const how = ['--extract', '--numeric-owner', '--preserve-permissions', '--xattrs', '--xattrs-include=*'];
     const from = ['--exclude=./dev/*', '--directory', root, '--file', archive];
-    await run('tar', [...how, ...from], { timeoutMs: makingMs, signal });
+    try {
+      await run('tar', [...how, ...from], { timeoutMs: makingMs, signal });
+    } catch (error) {
+      rmSync(archive, { force: true }); // it may be damaged
+      throw error;
+    }
     if (cacheDir === undefined) rmSync(archive);
     mkdirSync(join(root, 'home', 'user'), { recursive: true, mode: 0o755 });
   }

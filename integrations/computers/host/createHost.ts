@@ -168,9 +168,8 @@ export async function createHost(given: HostOptions): Promise<Host> {
       const inSource: InSource = (work, given) => inLaneOf(lanes, from, (inLane) => work(known(from), inLane), given);
       return lanes.in(to.computerId, async (own) => {
         requireHomes(context);
-        const { base } = readRecord(layout, from) ?? {};
         const both = signal ? AbortSignal.any([own, signal]) : own;
-        await fork(context, inSource, { ...to, base }, both);
+        await fork(context, inSource, to, both);
         await saves.share(from, to.computerId, both);
       });
     },

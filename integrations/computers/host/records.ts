@@ -21,8 +21,13 @@ export interface ComputerRecord {
   removing?: boolean;
   /** Set while its home is filled from saves. Until that is done, this host does not have the computer. */
   filling?: boolean;
-  /** Set while the home is replaced by a volume into which it was copied. That volume is whole. */
-  carried?: boolean;
+  /** Users that it was given for a home that is still being filled. */
+  nextUid?: number | null;
+  /**
+   * Set while its home is replaced by the unfinished volume beside it, which is whole. What is recorded holds for that
+   * already, and this was its user before. Until that is done, this host does not have the computer.
+   */
+  swap?: { formerUid: number | null };
 }
 
 export interface ComputerRun {
@@ -43,8 +48,15 @@ export function readRecord(layout: HostLayout, computerId: string): ComputerReco
   return text === undefined ? undefined : (JSON.parse(text) as ComputerRecord);
 }
 
+/** What stays of a record from one start to the next. */
+export function lastingOf({ computerId, uid, base, nextUid }: ComputerRecord) {
+  return { computerId, uid, ...(base && { base }), ...(nextUid !== undefined && { nextUid }) };
+}
+
 /** Whether this host has the computer, with a whole home. */
-export const isHosted = ({ removing, filling }: ComputerRecord) => removing !== true && filling !== true;
+export function isHosted({ removing, filling, swap }: ComputerRecord): boolean {
+  return removing !== true && filling !== true && swap === undefined;
+}
 
 /** Replaces the whole record: a kill or a power cut leaves the old or the new one. */
 export function writeRecord(layout: HostLayout, record: ComputerRecord): void {

@@ -28,6 +28,8 @@ export interface ProcessRequest {
   files: ExpectedFiles | null;
   /** The user who runs it. Empty: the agent's own. */
   user: string;
+  /** Whether the holder moves it to another cgroup. A process with a user waits for that. */
+  isMoved: boolean;
 }
 
 export interface ReadRequest {

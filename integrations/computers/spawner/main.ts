@@ -20,7 +20,7 @@ for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.on(signal
 process.on('disconnect', () => process.exit(0));
 
 function tell(news: SpawnerNews): void {
-  process.send?.(news);
+  process.send?.(news, () => undefined); // the host may have ended
 }
 
 function take(order: SpawnerOrder): void {

@@ -78,7 +78,7 @@ describe('computers with a root file system of their own, attacked', () => {
   it('keep a home that is carried over, if the host is killed before the old one is removed', async () => {
     const computerId = await stoppedHome();
     const layout = hostLayout(remote.dir);
-    await killedInFill(computerId, () => readRecord(layout, computerId)?.carried === true);
+    await killedInFill(computerId, () => readRecord(layout, computerId)?.swap !== undefined);
     expect((await runOn(await startAgain(computerId), 'cat file')).stdout).toBe('precious\n');
   });
 

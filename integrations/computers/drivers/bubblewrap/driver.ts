@@ -4,7 +4,7 @@ import { findSystemProgram } from '../../system/programs.ts';
 import type { Driver, DriverSetting, OpenedDriver } from '../driver.ts';
 import type { Machine } from '../seccomp/syscalls.ts';
 import { complaintOf } from '../trial.ts';
-import { requirePlainMountPoints } from './mountPoints.ts';
+import { clearMountPoints, ensureHome } from './mountPoints.ts';
 import { cellCommand, sandboxCommand } from './sandbox.ts';
 import { mountPoints } from './system.ts';
 
@@ -47,7 +47,10 @@ export async function openBubblewrap(setting: DriverSetting): Promise<OpenedDriv
       const { ownView } = setting;
       const given = { programs, machine, agentDir, etcDir, ownView, command: agent };
       const options = { ...given, homeDir, viewDir, limits, readOnly, system };
-      if (system !== undefined) requirePlainMountPoints(system.folder, mountPoints({ ...options, system }));
+      if (system !== undefined) {
+        clearMountPoints(system.folder, mountPoints({ ...options, system }));
+        ensureHome(system.folder);
+      }
       return {
         ...sandboxCommand(options),
         view: viewDir,

@@ -3,7 +3,7 @@ import { agentFolder, type CellCommand, type SandboxCommand, type SystemMount } 
 import type { ComputerLimits } from '../../types.ts';
 import type { SandboxOptions } from '../driver.ts';
 import { seccompFilter } from '../seccomp/bpf.ts';
-import { asRootOfUsers, systemArguments } from './system.ts';
+import { asRootOfUsers, sealed, systemArguments } from './system.ts';
 import { environment, home, hostFiles, rootEnvironment, temporaryFolders, uid, viewFiles } from './view.ts';
 
 export interface BubblewrapOptions extends SandboxOptions<Pick<ComputerLimits, 'memoryMiB' | 'maxTasks'>> {
@@ -26,7 +26,11 @@ export function sandboxCommand(options: BubblewrapOptions): SandboxCommand {
   if (system === undefined) {
     return commandOf(options, (inner) => [...limited(options), ...inOuterNetwork(programs.bwrap, inner)]);
   }
-  const command = commandOf(options, (inner) => [...limited(options), ...asRootOfUsers(programs.unshare, inner)]);
+  const given = { ...options, system };
+  const command = commandOf(options, (inner) => [
+    ...limited(options),
+    ...asRootOfUsers(programs.unshare, sealed(given, inner)),
+  ]);
   return { ...command, descriptors: [...command.descriptors, { kind: 'go' }], system };
 }
 
@@ -38,7 +42,7 @@ export function cellCommand(options: BubblewrapOptions, nsenter: string): CellCo
   const { file, args, ...others } = commandOf(options, (inner) => [
     ...(options.ownView ?? []),
     ...limited(options),
-    ...inner,
+    ...(options.system === undefined ? inner : sealed({ ...options, system: options.system }, inner)),
   ]);
   return { ...others, nsenter, command: [file, ...args] };
 }

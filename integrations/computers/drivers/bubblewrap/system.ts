@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { agentFolder } from '../../protocol/holderSpec.ts';
 import type { BubblewrapOptions } from './sandbox.ts';
 import { home, temporaryFolders, viewFiles } from './view.ts';
@@ -32,7 +33,7 @@ const capabilities = [
 export type SystemOptions = BubblewrapOptions & Required<Pick<BubblewrapOptions, 'system'>>;
 
 /** Mounts of a sandbox with a root file system of its own, each with the path inside. */
-function mountsOf({ viewDir, agentDir, etcDir, limits, readOnly, ownView }: SystemOptions) {
+function mountsOf({ viewDir, agentDir, etcDir, limits, readOnly, ownView }: SystemOptions): Mount[] {
   return [
     { to: '/proc', args: ['--proc', '/proc'] },
     { to: '/dev', args: ['--dev', '/dev'] },
@@ -48,10 +49,30 @@ function mountsOf({ viewDir, agentDir, etcDir, limits, readOnly, ownView }: Syst
   ];
 }
 
-const readOnlyMount = (from: string, to: string) => ({ to, args: ['--ro-bind', from, to] });
+interface Mount {
+  to: string;
+  args: string[];
+  /** What of the host is mounted. Undefined: a new file system. */
+  from?: string;
+}
 
-/** The paths inside at which something is mounted. The root file system may not have links there. */
-export const mountPoints = (options: SystemOptions) => [...mountsOf(options).map(({ to }) => to), home];
+const readOnlyMount = (from: string, to: string): Mount => ({ to, from, args: ['--ro-bind', from, to] });
+
+/** The paths inside at which something is mounted. */
+export function mountPoints(options: SystemOptions): { path: string; isFolder: boolean }[] {
+  return mountsOf(options).map(({ to, from }) => ({ path: to, isFolder: from === undefined || isFolder(from) }));
+}
+
+const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+
+/**
+ * Starts a program in a mount namespace of its own in which only the root file system, and the terminals, can be
+ * changed: bwrap follows the links of a tenant who changes the mount points meanwhile.
+ */
+export function sealed({ agentDir, system, ownView }: SystemOptions, inner: string[]): string[] {
+  const writable = [system.target, ...(ownView !== undefined ? ['/dev/pts'] : [])];
+  return [`${agentDir}/agent`, 'seal', writable.join(','), ...inner];
+}
 
 /** Arguments for bwrap. Its user is root of a user namespace already, and stays so. */
 export function systemArguments(options: SystemOptions): string[] {
@@ -71,6 +92,19 @@ export function systemArguments(options: SystemOptions): string[] {
  */
 export function asRootOfUsers(unshare: string, inner: string[]): string[] {
   const open = 'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start';
-  const begin = `read -r _ <&${goDescriptor} && ${open}; exec ${goDescriptor}<&- "$@"`;
-  return [unshare, '--user', '--net', '--', '/bin/sh', '-c', begin, 'sh', ...inner];
+  const begin = `read -r _ <&${goDescriptor} || exit 1; ${open}; exec ${goDescriptor}<&- "$@"`;
+  return [
+    unshare,
+    '--user',
+    '--net',
+    '--mount',
+    '--propagation',
+    'slave',
+    '--',
+    '/bin/sh',
+    '-c',
+    begin,
+    'sh',
+    ...inner,
+  ];
 }

@@ -18,6 +18,8 @@ import { requireStartable } from './startRequest.ts';
 
 const startDeadlineMs = 30_000;
 const askDeadlineMs = 10_000;
+/** By number, which needs no entry in a list that the tenant may have changed. */
+const root = '0';
 /** How much input may wait for a process that does not read. */
 const maxWaitingInputBytes = 1_048_576;
 
@@ -161,7 +163,7 @@ export class HolderProcesses {
   }
 
   async #begin(process: LiveProcess, request: StartProcess): Promise<void> {
-    const { store, screens, oomKills, onStarted, spec, cells, owner } = this.#options;
+    const { store, screens, oomKills, onStarted, spec, cells } = this.#options;
     const { processId, command, pty, stdin, input = false, isLook = false, isPrivate = false, files } = request;
     const timeoutMs = shorter(request.timeoutMs, spec.settings.longestMs);
     const hasInput = input || pty !== undefined || stdin !== undefined;
@@ -175,7 +177,8 @@ export class HolderProcesses {
       pty: pty ?? null,
       input: hasInput,
       files: files === undefined ? null : { ...files, folder: this.#cwdOf({ cwd: files.folder }) },
-      user: owner === 'user' ? (spec.computer.user ?? '') : '',
+      user: this.#user,
+      isMoved: !(isPrivate && cells !== undefined) && spec.cgroups?.settle != null,
     } as const;
     const isInputOpen = input || pty !== undefined;
     let cell: Cell | undefined;
@@ -214,6 +217,13 @@ export class HolderProcesses {
       throw new DomainError('unprocessable', 'CWD_NOT_FOUND', 'The working folder does not exist.');
     if (cwd.startsWith('/')) return cwd;
     return cwd === '.' || cwd === '' ? home : `${home}/${cwd}`;
+  }
+
+  /** With a root file system of its own, a process may change its user, so even one of root is moved before it begins. */
+  get #user(): string {
+    const { owner, spec } = this.#options;
+    if ('kind' in spec.sandbox || spec.sandbox.system === undefined) return '';
+    return (owner === 'user' && spec.computer.user) || root;
   }
 
   get #usualCwd(): string {

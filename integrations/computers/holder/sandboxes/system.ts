@@ -21,13 +21,14 @@ export async function beginSystem(
   system: SystemMount,
   become: { uid: number; gid: number },
 ): Promise<BegunSandbox> {
+  const [mounter = '', ...args] = system.mounter;
+  // The sandbox's process begins with a copy of the mounts.
+  await run(mounter, [...args, system.folder, system.target, String(system.firstUid)], { timeout: mountMs });
   const begun = beginSandbox(command, become);
   const { child, ended } = begun;
   try {
     const pid = await hasNamespace(begun);
     for (const map of ['uid_map', 'gid_map']) writeFileSync(`/proc/${pid}/${map}`, `0 ${system.firstUid} ${users}\n`);
-    const [mounter = '', ...args] = system.mounter;
-    await run(mounter, [...args, system.folder, system.target, String(system.firstUid)], { timeout: mountMs });
     return begun;
   } catch (error) {
     child.kill('SIGKILL');

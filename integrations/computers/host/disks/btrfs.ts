@@ -95,9 +95,13 @@ function btrfs(place: Image): Disks {
       await this.remove(unfinished(to));
       await run('btrfs', ['subvolume', 'snapshot', from, unfinished(to)], { signal });
     },
-    async finish(to, { uid, limitMiB, signal }) {
+    async finish(to, { uid, limitMiB, signal, onWhole }) {
       await giveAll(unfinished(to), uid, signal);
       await limit(unfinished(to), limitMiB);
+      if (onWhole !== undefined) {
+        await syncAll(homes);
+        onWhole();
+      }
       await this.remove(to);
       renameSync(unfinished(to), to);
       await syncAll(homes);

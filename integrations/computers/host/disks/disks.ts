@@ -18,8 +18,14 @@ export interface Disks {
   ): Promise<void>;
   /** Begins a copy of a home. The home must not change meanwhile. Removes an earlier unfinished copy. */
   snapshot(from: string, to: string, signal: AbortSignal): Promise<void>;
-  /** Gives the copy to `uid`, sets its limit, and renames it into place. An earlier home there is removed before. */
-  finish(to: string, options: { uid: number | undefined; limitMiB: number; signal: AbortSignal }): Promise<void>;
+  /**
+   * Gives the copy to `uid`, sets its limit, and renames it into place. An earlier home there is removed before.
+   * `onWhole` is called right before that, when the copy is whole and on the disk.
+   */
+  finish(
+    to: string,
+    options: { uid: number | undefined; limitMiB: number; signal: AbortSignal; onWhole?: () => void },
+  ): Promise<void>;
   room(): DiskRoom;
   usedBytes(home: string): Promise<number>;
   remove(home: string): Promise<void>;

@@ -26,9 +26,10 @@ export function watchedDisks(homes: string): Disks {
       const copy = [...copyOptions, '--', from, unfinished(to)];
       await run('cp', copy, { timeoutMs: copyTimeoutMs, signal });
     },
-    async finish(to, { uid, signal }) {
+    async finish(to, { uid, signal, onWhole }) {
       await giveAll(unfinished(to), uid, signal);
       await syncAll(unfinished(to));
+      onWhole?.();
       await this.remove(to);
       renameSync(unfinished(to), to);
       await syncFolder(homes);

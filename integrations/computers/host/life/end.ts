@@ -8,7 +8,7 @@ import { bootId, isAlive, killIfAlive, type Stamp } from '../../system/stamps.ts
 import { driverOf, type HostContext } from '../context.ts';
 import { HostError, within } from '../hostErrors.ts';
 import { computerLayout } from '../layout.ts';
-import { type ComputerRecord, type ComputerRun, writeRecord } from '../records.ts';
+import { type ComputerRecord, type ComputerRun, lastingOf, writeRecord } from '../records.ts';
 
 type LiveRun = ComputerRun & { phase: 'running'; holder: Stamp };
 
@@ -77,9 +77,8 @@ export async function end(
   const own = { generation, reason, at: new Date().toISOString() };
   // A holder that did not answer cannot say why it ended.
   const ended: HolderEnd = code === undefined ? (told(context, record) ?? own) : { ...own, code };
-  const { uid, base, limits, computerId } = record;
   const over: ComputerRun = { ...run, phase: 'ended', pausedAt: null, end: ended };
-  writeRecord(context.layout, { computerId, uid, ...(base && { base }), limits, run: over });
+  writeRecord(context.layout, { ...lastingOf(record), limits: record.limits, run: over });
   return ended;
 }
 

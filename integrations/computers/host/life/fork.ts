@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import type { BaseName, ComputerLimits } from '../../types.ts';
+import type { ComputerLimits } from '../../types.ts';
 import { driverOf, type HostContext } from '../context.ts';
 import { isDiskFull, unfinished } from '../disks/disks.ts';
 import { HostError } from '../hostErrors.ts';
@@ -15,8 +15,6 @@ import { ownerOf, requireRoom, startFailure } from './start.ts';
 interface ForkTarget {
   computerId: string;
   limits: ComputerLimits;
-  /** The base of the source. */
-  base: BaseName | undefined;
 }
 
 /** Runs `work` on the source while no other task changes it. */
@@ -41,30 +39,41 @@ export async function fork(
   if (existsSync(paths.home)) return; // a finished copy appears as a whole
   requireRoom(context);
   makeComputerDir(paths.dir);
-  const known = readRecord(layout, to.computerId);
-  const record: ComputerRecord = {
-    computerId: to.computerId,
-    uid: known === undefined ? (usersFor(context, to)?.take(paths.dir) ?? null) : known.uid,
-    ...(to.base && { base: to.base }),
-    limits: to.limits,
-    run: null,
-  };
-  writeRecord(layout, record);
+  let record: ComputerRecord | undefined;
   try {
     await inSource(async (source, sourceSignal) => {
-      record.spaceId = source.run?.spec.spaceId ?? source.spaceId ?? '';
+      record = recordOf(context, to, source);
       writeRecord(layout, record);
       const copy = () => disks.snapshot(computerLayout(layout, source.computerId).home, paths.home, sourceSignal);
       if (disks.kind === 'limited') await copy();
       else await whileFrozen(context, source, copy);
     }, signal);
     const limitMiB = to.limits.diskMiB;
+    if (record === undefined) throw new Error('the source was not copied');
     await disks.finish(paths.home, { ...ownerOf(record), limitMiB, signal });
+    for (const folder of [paths.processes, paths.run]) giveFolder(folder, record.uid);
   } catch (error) {
     await disks.remove(unfinished(paths.home));
     throw isDiskFull(error) ? startFailure(error) : error;
   }
-  for (const folder of [paths.processes, paths.run]) giveFolder(folder, record.uid);
+}
+
+/** The copy has a volume of the same kind as the source has at this moment. */
+function recordOf(context: HostContext, { computerId, limits }: ForkTarget, source: ComputerRecord): ComputerRecord {
+  const { layout, uids } = context;
+  const { base, run } = source;
+  const known = readRecord(layout, computerId);
+  const isAlike = known !== undefined && known.base === base;
+  if (!isAlike && known?.uid != null) uids?.free(known.uid); // an attempt that was cut off, before the source changed
+  const uid = isAlike ? known.uid : (usersFor(context, { base })?.take(computerLayout(layout, computerId).dir) ?? null);
+  return {
+    computerId,
+    uid,
+    ...(base && { base }),
+    limits,
+    run: null,
+    spaceId: run?.spec.spaceId ?? source.spaceId ?? '',
+  };
 }
 
 /** Runs `work` in the lane of a computer. A stop of that computer cancels it with a retryable error. */

@@ -9,7 +9,7 @@ import { HostError, within } from '../hostErrors.ts';
 import { baseVolume, computerLayout, rootIn } from '../layout.ts';
 import { giveFolder, makeComputerDir } from '../machine/setUp.ts';
 import { requireSystems, usersFor } from '../machine/systems.ts';
-import { type ComputerRecord, type ComputerRun, readRecord, writeRecord } from '../records.ts';
+import { type ComputerRecord, type ComputerRun, lastingOf, readRecord, writeRecord } from '../records.ts';
 import { clear, end, isRunning } from './end.ts';
 import type { Holder } from './holders.ts';
 
@@ -104,8 +104,9 @@ async function makeComputer(
   const users = usersFor(context, { base });
   if (!existsSync(paths.home)) requireRoom(context);
   makeComputerDir(paths.dir);
-  const uid = known === undefined ? (users?.take(paths.dir) ?? null) : known.uid;
-  const record: ComputerRecord = { computerId, uid, ...(base && { base }), limits, run: known?.run ?? null };
+  const taken = () => ({ computerId, uid: users?.take(paths.dir) ?? null, ...(base && { base }) });
+  const lasting = known === undefined ? taken() : lastingOf(known);
+  const record: ComputerRecord = { ...lasting, limits, run: known?.run ?? null };
   // Record the user before any file belongs to it. Record the disk limit once it holds.
   if (known === undefined) writeRecord(layout, { ...record, limits: { ...limits, diskMiB: 0 } });
   if (known?.limits.diskMiB !== limits.diskMiB || !existsSync(paths.home)) {
@@ -116,7 +117,7 @@ async function makeComputer(
     });
     writeRecord(layout, record);
   }
-  for (const folder of [paths.processes, paths.run]) giveFolder(folder, uid);
+  for (const folder of [paths.processes, paths.run]) giveFolder(folder, record.uid);
   return record;
 }
 

@@ -6,6 +6,7 @@ import type { FileSandboxes } from '../files/fileSandboxes.ts';
 import type { Lanes } from '../lanes.ts';
 import { computerLayout } from '../layout.ts';
 import { type ComputerRecord, listComputerIds, readRecord, removeComputerDir, writeRecord } from '../records.ts';
+import { endSwap } from '../saves/fill.ts';
 import type { Saves } from '../saves/saves.ts';
 import { clear, end, isRunning } from './end.ts';
 
@@ -14,14 +15,15 @@ import { clear, end, isRunning } from './end.ts';
  * removal.
  */
 export async function destroy(context: HostContext, record: ComputerRecord): Promise<void> {
-  const { layout, disks } = context;
+  const { layout, disks, uids } = context;
   writeRecord(layout, { ...record, removing: true });
   await clear(context, record);
   const { home } = computerLayout(layout, record.computerId);
   await disks.remove(unfinished(home));
   await disks.remove(home);
   removeComputerDir(layout, record.computerId);
-  if (record.uid !== null) context.uids?.free(record.uid); // the registry is one for single users and ranges
+  // The registry is one for single users and ranges.
+  for (const uid of new Set([record.uid, record.nextUid, record.swap?.formerUid])) if (uid != null) uids?.free(uid);
 }
 
 /** Brings a computer in line with its record while no other task works on it. Undefined if it was in order. */
@@ -31,6 +33,10 @@ async function setRight(context: HostContext, record: ComputerRecord): Promise<s
   if (record.removing === true) {
     await destroy(context, record);
     return `${computerId}: finished removing it`;
+  }
+  if (record.swap !== undefined) {
+    await endSwap(context, record, new AbortController().signal);
+    return `${computerId}: finished replacing its home`;
   }
   if (run === null) return undefined;
   const { phase } = run;
@@ -96,7 +102,9 @@ async function removeStrays(context: HostContext, isBusy: (computerId: string) =
   }
   for (const name of readdirSync(layout.homes)) {
     const suffix = unfinished('');
-    if (!name.endsWith(suffix) || isBusy(name.slice(0, -suffix.length))) continue;
+    const computerId = name.slice(0, -suffix.length);
+    if (!name.endsWith(suffix) || isBusy(computerId)) continue;
+    if (readRecord(layout, computerId)?.swap !== undefined) continue; // it is the only whole one
     await disks.remove(join(layout.homes, name));
     done.push(`${name}: removed an unfinished copy`);
   }

@@ -1,9 +1,9 @@
 import { chmodSync, existsSync, statSync } from 'node:fs';
-import { join } from 'node:path';
-import { requirePlainMountPoints } from '../../drivers/bubblewrap/mountPoints.ts';
+import { ensureHome, plainHomeIn } from '../../drivers/bubblewrap/mountPoints.ts';
 import { run } from '../../spawner/spawner.ts';
 import { feed, openProgram } from '../../spawner/streams.ts';
 import { unpack } from '../../system/tar.ts';
+import type { BaseName } from '../../types.ts';
 import { type HostContext, requireHomes } from '../context.ts';
 import { isDiskFull, unfinished } from '../disks/disks.ts';
 import { giveAll } from '../disks/watched.ts';
@@ -36,7 +36,7 @@ export async function fill(
   requireHomes(context);
   const { layout, disks } = context;
   const paths = computerLayout(layout, computerId);
-  const known = readRecord(layout, computerId);
+  const known = await endSwap(context, readRecord(layout, computerId), signal);
   const isThere = known !== undefined && isHosted(known) && existsSync(paths.home);
   if (isThere && !replaces) return;
   const head = chain.at(-1);
@@ -48,58 +48,89 @@ export async function fill(
   // A snapshot that is here shares its room with the home.
   requireRoom(context, context.snapshots.has(head.saveId) ? 0 : Math.max(...chain.map(({ homeBytes }) => homeBytes)));
   makeComputerDir(paths.dir);
-  const users = usersFor(context, { base });
-  const takeUser = () => users?.take(paths.dir, head.uid ?? undefined) ?? null;
-  const uid = known !== undefined && known.base === base ? known.uid : takeUser();
+  const uid = takeUser(context, computerId, known, { base, preferred: head.uid ?? undefined });
   const record: ComputerRecord = { computerId, uid, ...(base && { base }), limits, spaceId, run: known?.run ?? null };
-  if (!isThere && known?.carried !== true) writeRecord(layout, { ...record, filling: true });
+  // Its users are recorded before the long work. A home in use stays in its place until the other is whole.
+  if (!isThere) writeRecord(layout, { ...record, filling: true });
+  else if (uid !== known.uid) writeRecord(layout, { ...known, nextUid: uid });
+  let isSwapping = false;
   try {
-    // After a kill, the present home may have been removed, while the volume with its copy is whole.
-    if (known?.carried !== true || existsSync(paths.home)) {
-      if (head.format === 'tar') await unpackHome(context, paths.home, head, signal);
-      else await receiveHome(context, computerId, chain, signal);
-      if (keepsHome && isThere) await carryHome(paths.home, known, signal);
-    }
+    if (head.format === 'tar') await unpackHome(context, paths.home, head, signal);
+    else await receiveHome(context, computerId, chain, signal);
+    if (keepsHome && isThere) await carryHome(paths.home, known, signal);
     signal.throwIfAborted();
-    // A home in use stays in its place until the other is whole.
-    writeRecord(layout, { ...record, filling: true, ...(keepsHome && { carried: true }) });
     const isOwners = base !== undefined || (head.format === 'btrfs' && head.uid === uid);
     await disks.finish(paths.home, {
       uid: isOwners ? undefined : (uid ?? undefined),
       limitMiB: limits.diskMiB,
       signal,
+      onWhole() {
+        isSwapping = true;
+        writeRecord(layout, { ...record, swap: { formerUid: known?.uid ?? null } });
+      },
     });
+    // Without snapshots, this says since when the home is the save.
+    if (disks.kind === 'watched') await note(folderOfUse(layout, computerId, head.saveId));
+    await endSwap(context, readRecord(layout, computerId), signal);
   } catch (error) {
-    if (isThere && existsSync(paths.home)) {
-      writeRecord(layout, known);
-      if (uid !== null && uid !== known.uid) users?.free(uid);
-    }
-    if (existsSync(paths.home) || !keepsHome) await disks.remove(unfinished(paths.home));
+    if (!isSwapping) await disks.remove(unfinished(paths.home));
     throw isDiskFull(error) ? startFailure(error) : error;
   }
-  for (const folder of [paths.processes, paths.run]) {
-    giveFolder(folder, uid);
-    if (uid !== known?.uid) await giveAll(folder, uid ?? undefined, signal);
+}
+
+/** The users of a computer: those that it has, or further ones if its home becomes of another kind. */
+function takeUser(
+  context: HostContext,
+  computerId: string,
+  known: ComputerRecord | undefined,
+  { base, preferred }: { base: BaseName | undefined; preferred: number | undefined },
+): number | null {
+  if (known !== undefined && known.base === base) return known.uid;
+  if (known?.nextUid !== undefined) return known.nextUid;
+  const { dir } = computerLayout(context.layout, computerId);
+  return usersFor(context, { base })?.take(dir, preferred) ?? null;
+}
+
+/**
+ * Puts the volume that replaces a home into its place, if a swap has begun, and gives its user what else belongs to the
+ * computer. Returns the record as it is then.
+ */
+export async function endSwap(
+  { layout, disks, uids }: HostContext,
+  record: ComputerRecord | undefined,
+  signal: AbortSignal,
+): Promise<ComputerRecord | undefined> {
+  if (record?.swap === undefined) return record;
+  const { swap, ...done } = record;
+  const { home, processes, run: runDir } = computerLayout(layout, record.computerId);
+  if (existsSync(unfinished(home))) {
+    await disks.finish(home, { uid: undefined, limitMiB: record.limits.diskMiB, signal });
   }
-  // Without snapshots, this says since when the home is the save.
-  if (disks.kind === 'watched') await note(folderOfUse(layout, computerId, head.saveId));
-  writeRecord(layout, record);
-  if (known?.uid != null && known.uid !== uid) users?.free(known.uid);
+  for (const folder of [processes, runDir]) {
+    giveFolder(folder, record.uid);
+    await giveAll(folder, record.uid ?? undefined, signal);
+  }
+  writeRecord(layout, done);
+  if (swap.formerUid !== null && swap.formerUid !== record.uid) uids?.free(swap.formerUid);
+  return done;
 }
 
 /** Copies the present home into the root file system that replaces it, with the owner that its home folder has. */
 async function carryHome(home: string, { base }: ComputerRecord, signal: AbortSignal): Promise<void> {
   const root = rootIn(unfinished(home));
-  const inside = ['/home/user'];
-  requirePlainMountPoints(root, inside);
-  if (base !== undefined) requirePlainMountPoints(rootIn(home), inside);
-  const from = base === undefined ? home : join(rootIn(home), ...inside);
-  const to = join(root, ...inside);
+  ensureHome(root);
+  const from = base === undefined ? home : plainHomeIn(rootIn(home));
+  const to = plainHomeIn(root);
+  if (from === undefined || to === undefined) throw new HostError('START_FAILED', '/home/user is no folder');
   const { uid, gid, mode } = statSync(to);
-  await run('rm', ['-rf', '--one-file-system', '--', to], { signal, timeoutMs: copyTimeoutMs });
-  await run('cp', ['--archive', '--reflink=always', '--', from, to], { signal, timeoutMs: copyTimeoutMs });
+  const options = { signal, timeoutMs: copyTimeoutMs };
+  await run('rm', ['-rf', '--one-file-system', '--', to], options);
+  await run('cp', ['--archive', '--reflink=auto', '--', from, to], options).catch((error: unknown) => {
+    // Its message has the name of a file.
+    throw /File name too long/.test(String(error)) ? new HostError('PATH_TOO_LONG', 'a path is too long') : error;
+  });
   if (base === undefined) {
-    await run('chown', ['-hR', `${uid}:${gid}`, '--', to], { signal, timeoutMs: copyTimeoutMs });
+    await run('chown', ['-hR', `${uid}:${gid}`, '--', to], options);
     chmodSync(to, mode & 0o7777);
   }
 }

@@ -152,11 +152,11 @@ export class Saves implements HostSaves {
     return this.#saving.in(computerId, (own) => inLaneOf(lanes, computerId, work, AbortSignal.any([own, signal])));
   }
 
-  /** Whether this host has the computer's home, or while a root file system replaces that, its only copy. */
+  /** Whether this host has the computer's home, or the whole volume that replaces that. */
   #hasHome(computerId: string): boolean {
     const { layout } = this.#parts.context;
     const record = readRecord(layout, computerId);
-    if (record?.carried === true) return true;
+    if (record?.swap !== undefined) return true;
     return record !== undefined && isHosted(record) && existsSync(computerLayout(layout, computerId).home);
   }
 
