@@ -55,6 +55,8 @@ export const idPrefixes = {
   spaceDatabase: 'dbs',
   databaseAccount: 'dba',
   databaseBackup: 'dbb',
+  environment: 'env',
+  environmentVersion: 'evr',
 } as const;
 
 /** A kind of this list, or an area's own prefix with its underscore: `rem_`. */

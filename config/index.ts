@@ -11,6 +11,7 @@ import { databasesConfig, databasesSettings } from './databases.ts';
 import { desktopSettings, desktopsConfig } from './desktops.ts';
 import { driveConfig, driveSettings } from './drive.ts';
 import { egressConfig, egressSettings } from './egress.ts';
+import { environmentSettings, environmentsConfig } from './environments.ts';
 import { ConfigError } from './errors.ts';
 import { gitConfig, gitSettings } from './git.ts';
 import { gitHostingConfig, gitHostingSettings } from './gitHosting.ts';
@@ -67,6 +68,7 @@ const environmentSchema = z.object({
   ...appSettings.shape,
   ...databasesSettings.shape,
   ...computerSettings.shape,
+  ...environmentSettings.shape,
   ...desktopSettings.shape,
   ...portsSettings.shape,
   ...browserSettings.shape,
@@ -147,6 +149,7 @@ export function loadConfig(environment: Environment = process.env) {
     apps: appsConfig(env),
     databases: databasesConfig(env),
     computers: computersConfig(env),
+    environments: environmentsConfig(env),
     browsers: browsersConfig(env),
     desktops: desktopsConfig(env),
     ports: portsConfig(env, http.publicUrl),

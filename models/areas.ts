@@ -9,6 +9,7 @@ export { databasesSchema as databases } from './databases/schema.ts';
 export { desktopsSchema as desktops } from './desktops/schema.ts';
 export { driveSchema as drive } from './drive/schema.ts';
 export { egressSchema as egress } from './egress/schema.ts';
+export { environmentsSchema as environments } from './environments/schema.ts';
 export { gitSchema as git } from './git/schema.ts';
 export { identitySchema as identity } from './identity/schema.ts';
 export { mailSchema as mail } from './mail/schema.ts';

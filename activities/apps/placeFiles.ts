@@ -3,7 +3,7 @@ import { DomainError } from '../../base/errors.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import type { ExpectedFiles } from '../../integrations/computers/types.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
-import { filesBelow } from '../../models/apps/folderFiles.ts';
+import { filesOfApp } from '../../models/apps/lookAtApp.ts';
 import type { Run } from '../../models/apps/run.ts';
 import { type AppFiles, findVersion } from '../../models/apps/version.ts';
 import type { Database } from '../../models/database/database.ts';
@@ -65,7 +65,7 @@ async function filesOf(
   { appId, itemId, spec: { versionId } }: Pick<Run, 'appId' | 'itemId' | 'spec'>,
 ): Promise<AppFiles> {
   // The run was asked for before there were versions.
-  if (versionId === undefined) return Object.fromEntries(await filesBelow(database, { itemId }));
+  if (versionId === undefined) return filesOfApp(database, itemId);
   const version = await findVersion(database, appId, versionId);
   if (version?.files == null) throw versionGone();
   return version.files;

@@ -1,11 +1,11 @@
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
 import type { DriveItem } from '../drive/driveItem.ts';
+import { filesBelow } from '../drive/filesBelow.ts';
 import { driveModels } from '../drive/models.ts';
 import { getRepository, requireReady } from '../git/repository.ts';
 import { type App, findApp } from './app.ts';
 import { changesOf } from './changes.ts';
-import { filesBelow } from './folderFiles.ts';
 import {
   type ManifestProblem,
   type ManifestReader,
@@ -41,7 +41,7 @@ export async function requireManifestOf(deps: Deps, item: DriveItem, signal: Abo
   const reading = await readManifestOf(deps, item, signal);
   if (reading.kind === 'same') throw new Error('No tag was given.');
   if (reading.kind === 'refused') throw refusedManifest(reading.problem);
-  if (item.kind === 'folder') await filesBelow(deps.database, { itemId: item.id });
+  if (item.kind === 'folder') await filesOfApp(deps.database, item.id);
   return reading.manifest.name;
 }
 
@@ -71,12 +71,21 @@ export async function lookAtApp(deps: Deps, known: App, item: DriveItem, signal:
   return considerContent(database, app, { content, changes });
 }
 
+/** The files of a folder that is an app, as they are now. Throws 422 `APP_TOO_LARGE`. */
+export async function filesOfApp(database: Database, itemId: string): Promise<AppFiles> {
+  const files = await filesBelow(database, { itemId }, (most) => {
+    const detail = `The folder of an app can have ${most}. Use a repository instead.`;
+    return new DomainError('unprocessable', 'APP_TOO_LARGE', detail);
+  });
+  return Object.fromEntries(files);
+}
+
 async function filesOrProblem(
   database: Database,
   itemId: string,
 ): Promise<{ files: AppFiles } | { problem: ManifestProblem }> {
   try {
-    return { files: Object.fromEntries(await filesBelow(database, { itemId })) };
+    return { files: await filesOfApp(database, itemId) };
   } catch (error) {
     if (!(error instanceof DomainError) || error.code !== 'APP_TOO_LARGE') throw error;
     return { problem: { code: 'APP_TOO_LARGE', detail: error.message, faults: [] } };

@@ -24,6 +24,7 @@ export type OperationKind =
   | 'snapshotComputer'
   | 'restoreComputer'
   | 'deleteComputer'
+  | 'buildEnvironment'
   | 'cloneRepository'
   | 'retryClone'
   | 'fillRepository'

@@ -1,7 +1,7 @@
-import { DomainError } from '../../base/errors.ts';
+import type { DomainError } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
-import type { DriveItem } from '../drive/driveItem.ts';
-import { driveModels } from '../drive/models.ts';
+import type { DriveItem } from './driveItem.ts';
+import { driveModels } from './models.ts';
 
 const maxFiles = 5_000;
 const maxBytes = 512 * 1_048_576;
@@ -9,11 +9,12 @@ const pageSize = 500;
 
 /**
  * The files of a folder and its subfolders, by their paths below it. Repositories and apps in it are left out. Throws
- * 422 `APP_TOO_LARGE`.
+ * what `tooLarge` returns for a folder with more files than can be copied to a computer.
  */
 export async function filesBelow(
   database: Database,
   { itemId }: { itemId: string },
+  tooLarge: (most: string) => DomainError,
 ): Promise<Map<string, { objectKey: string; sha256: string }>> {
   const { DriveItem } = driveModels(database);
   const files = new Map<string, { objectKey: string; sha256: string }>();
@@ -29,15 +30,12 @@ export async function filesBelow(
         bytes += content.size;
         files.set(path, { objectKey: content.objectKey, sha256: content.sha256.toString('hex') });
       }
-      if (files.size > maxFiles || open.length > maxFiles || bytes > maxBytes) throw tooLarge();
+      if (files.size > maxFiles || open.length > maxFiles || bytes > maxBytes) {
+        throw tooLarge(`at most ${maxFiles} files and ${maxBytes / 1_048_576} MiB`);
+      }
       after = children.at(-1);
       if (children.length < pageSize) break;
     }
   }
   return files;
-}
-
-function tooLarge(): DomainError {
-  const detail = `The folder of an app can have at most ${maxFiles} files and ${maxBytes / 1_048_576} MiB. Use a repository instead.`;
-  return new DomainError('unprocessable', 'APP_TOO_LARGE', detail);
 }

@@ -1,0 +1,94 @@
+import type { Transaction } from 'sequelize';
+import { DomainError } from '../../base/errors.ts';
+import { requireBaseOffered } from '../computers/hosts.ts';
+import { lockSave } from '../computers/saveRows.ts';
+import { insert, select } from '../database/sql.ts';
+import { operationModels } from '../operations/operation.ts';
+import { originOf } from './bases.ts';
+import type { Environment, EnvironmentActor, EnvironmentDeps } from './environment.ts';
+import { type CopiedFiles, digestsOf, planOf } from './steps.ts';
+import { findVersion } from './version.ts';
+
+/**
+ * Orders the build of a new version of an environment, which its operation does. Everything that the build depends on is
+ * in its rows from here on. The space is locked. Returns false for a known version. Throws 409 `ENVIRONMENT_BUILDING`,
+ * `ENVIRONMENT_NOT_READY` or `TOO_MANY_VERSIONS`, 422 `ENVIRONMENT_BASE_UNKNOWN`, 503 `ENVIRONMENTS_UNAVAILABLE`.
+ */
+export async function beginBuild(
+  { database, config }: EnvironmentDeps,
+  tx: Transaction,
+  request: {
+    versionId: string;
+    environment: Pick<Environment, 'id' | 'spaceId' | 'base' | 'steps'>;
+    files: ReadonlyMap<string, CopiedFiles>;
+    withoutCache?: boolean;
+    actor: EnvironmentActor;
+  },
+): Promise<boolean> {
+  const { versionId, environment, files, withoutCache = false, actor } = request;
+  const { id: environmentId, spaceId, base } = environment;
+  if ((await findVersion(tx, versionId)) !== undefined) return false;
+  await requireBaseOffered(database, 'debian', config);
+  await requireNotBuilding(tx, environmentId);
+  await requireRoom(tx, spaceId, config);
+  const origin = await originOf(tx, spaceId, base);
+  if (origin.saveId !== null) await lockSave(tx, origin.saveId);
+  const steps = [...origin.steps, ...environment.steps];
+  const { work, end } = planOf(origin.setting, steps);
+  const filesOf = (from: string) => files.get(from) ?? {};
+  const digests = digestsOf(origin.name, work, filesOf);
+  const operation = await operationModels(tx).Operation.begin(
+    { kind: 'buildEnvironment', spaceId, userId: actor.userId, subjectId: versionId },
+    tx,
+  );
+  await insert(tx, 'environment_versions', {
+    id: versionId,
+    spaceId,
+    environmentId,
+    number: await nextNumber(tx, environmentId),
+    status: 'building',
+    base,
+    steps,
+    withoutCache,
+    saveId: origin.saveId,
+    env: end.env,
+    userName: end.user,
+    workdir: end.workdir,
+    operationId: operation.id,
+    createdBy: actor.userId,
+    createdAt: new Date(),
+  });
+  for (const [index, { number, step }] of work.entries()) {
+    const copied = 'copy' in step ? filesOf(step.copy.from) : null;
+    const row = { versionId, number, spaceId, digest: digests[index], status: 'waiting', files: copied };
+    await insert(tx, 'environment_steps', row);
+  }
+  return true;
+}
+
+/** Throws 409 `ENVIRONMENT_BUILDING`. */
+export async function requireNotBuilding(tx: Transaction, environmentId: string): Promise<void> {
+  const sql = "SELECT id FROM environment_versions WHERE environment_id = ? AND status = 'building'";
+  if ((await select(tx, sql, [environmentId])).length === 0) return;
+  const detail = 'A version of the environment is being built. Wait for its operation, or cancel it.';
+  throw new DomainError('conflict', 'ENVIRONMENT_BUILDING', detail, { retryAfterSeconds: 30 });
+}
+
+async function requireRoom(
+  tx: Transaction,
+  spaceId: string,
+  { environments }: Pick<EnvironmentDeps['config'], 'environments'>,
+): Promise<void> {
+  const sql = `SELECT COUNT(*) AS count FROM environment_versions v JOIN environments e
+    ON e.id = v.environment_id AND e.deleted_at IS NULL WHERE v.space_id = ?`;
+  const [row] = await select<{ count: number }>(tx, sql, [spaceId]);
+  if ((row?.count ?? 0) < environments.versionsPerSpace) return;
+  const detail = `A space has at most ${environments.versionsPerSpace} versions of environments. Delete an environment first.`;
+  throw new DomainError('conflict', 'TOO_MANY_VERSIONS', detail);
+}
+
+async function nextNumber(tx: Transaction, environmentId: string): Promise<number> {
+  const sql = 'SELECT MAX(number) AS newest FROM environment_versions WHERE environment_id = ?';
+  const [row] = await select<{ newest: number | null }>(tx, sql, [environmentId]);
+  return (row?.newest ?? 0) + 1;
+}

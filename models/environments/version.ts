@@ -1,0 +1,151 @@
+import type { Transaction } from 'sequelize';
+import { DomainError, notFound } from '../../base/errors.ts';
+import type { Database } from '../database/database.ts';
+import { type Page, type PageRequest, readPage } from '../database/pages.ts';
+import { execute, type Runner, select } from '../database/sql.ts';
+import type { EnvironmentStep, Setting } from './steps.ts';
+
+export type VersionStatus = 'building' | 'ready' | 'failed' | 'cancelled';
+
+/** A row of `environment_versions`. */
+export interface Version extends Setting {
+  id: string;
+  spaceId: string;
+  environmentId: string;
+  /** Counts the builds of its environment. */
+  number: number;
+  status: VersionStatus;
+  base: string;
+  steps: EnvironmentStep[];
+  withoutCache: boolean;
+  /** What is built so far. Null before the first step is saved, and once the version is let go. */
+  saveId: string | null;
+  operationId: string;
+  errorCode: string | null;
+  createdBy: string;
+  createdAt: Date;
+  endedAt: Date | null;
+  /** The size of what is built so far. */
+  homeBytes: number | null;
+}
+
+/** A version that computers can begin with. */
+export type ReadyVersion = Version & { saveId: string };
+
+const query = `SELECT v.id, v.space_id, v.environment_id, v.number, v.status, v.base, v.steps, v.without_cache, v.save_id,
+    v.env, v.user_name, v.workdir, v.operation_id, v.error_code, v.created_by, v.created_at, v.ended_at, s.home_bytes
+   FROM environment_versions v LEFT JOIN home_saves s ON s.id = v.save_id`;
+
+function versionOf(row: object): Version {
+  const { steps, env, userName, withoutCache, homeBytes, ...rest } = row as Record<string, unknown> & Version;
+  return {
+    ...rest,
+    steps: JSON.parse(String(steps)) as EnvironmentStep[],
+    env: JSON.parse(String(env)) as Record<string, string>,
+    user: userName as string | null,
+    withoutCache: Boolean(withoutCache),
+    homeBytes: homeBytes === null ? null : Number(homeBytes),
+  };
+}
+
+export async function findVersion(on: Runner, id: string): Promise<Version | undefined> {
+  const [row] = await select<object>(on, `${query} WHERE v.id = ?`, [id]);
+  return row && versionOf(row);
+}
+
+/** Locks a version, so that its build does not go on meanwhile. */
+export async function lockVersion(tx: Transaction, id: string): Promise<Version | undefined> {
+  await select(tx, 'SELECT id FROM environment_versions WHERE id = ? FOR UPDATE', [id]);
+  return findVersion(tx, id);
+}
+
+/** A version of an environment of the space. Without a number, the newest. Throws 404. */
+export async function getVersion(
+  { pool }: Pick<Database, 'pool'>,
+  { spaceId, environmentId, number }: { spaceId: string; environmentId: string; number?: number | undefined },
+): Promise<Version> {
+  const [also, values] = number === undefined ? ['', []] : ['AND v.number = ?', [number]];
+  const sql = `${query} JOIN environments e ON e.id = v.environment_id AND e.deleted_at IS NULL
+    WHERE v.environment_id = ? AND v.space_id = ? ${also} ORDER BY v.number DESC LIMIT 1`;
+  const [row] = await select<object>(pool, sql, [environmentId, spaceId, ...values]);
+  if (row === undefined) throw notFound('version');
+  return versionOf(row);
+}
+
+/** Newest first. Without those that were let go. */
+export function listVersions(database: Database, environmentId: string, page: PageRequest): Promise<Page<Version>> {
+  const sql = `${query} WHERE v.environment_id = ? AND (v.status <> 'ready' OR v.save_id IS NOT NULL)`;
+  return readPage(database, page, { sql, values: [environmentId], by: 'v.id', order: 'desc', read: versionOf });
+}
+
+/** The newest version of each of these environments. */
+export async function latestVersions(
+  { pool }: Pick<Database, 'pool'>,
+  environmentIds: readonly string[],
+): Promise<Map<string, Version>> {
+  if (environmentIds.length === 0) return new Map();
+  const newest = `SELECT environment_id, MAX(number) AS number FROM environment_versions WHERE environment_id IN (?)
+    GROUP BY environment_id`;
+  const sql = `${query} JOIN (${newest}) n
+    ON n.environment_id = v.environment_id AND n.number = v.number`;
+  const rows = await select<object>(pool, sql, [environmentIds]);
+  return new Map(rows.map((row) => [versionOf(row).environmentId, versionOf(row)]));
+}
+
+/**
+ * The version of an environment that a computer begins with: this one, or the newest that is ready. Throws 404, 409
+ * `ENVIRONMENT_NOT_READY`.
+ */
+export async function readyVersion(
+  on: Runner,
+  { spaceId, environmentId, number }: { spaceId: string; environmentId: string; number?: number | undefined },
+): Promise<ReadyVersion> {
+  const living = 'SELECT id FROM environments WHERE id = ? AND space_id = ? AND deleted_at IS NULL';
+  if ((await select(on, living, [environmentId, spaceId])).length === 0) throw notFound('environment');
+  const [also, values] = number === undefined ? ['', []] : ['AND v.number = ?', [number]];
+  const sql = `${query} WHERE v.environment_id = ? AND v.status = 'ready' AND v.save_id IS NOT NULL ${also}
+    ORDER BY v.number DESC LIMIT 1`;
+  const [row] = await select<object>(on, sql, [environmentId, ...values]);
+  if (row !== undefined) return versionOf(row) as ReadyVersion;
+  const which = number === undefined ? 'No version of this environment' : `Version ${number} of this environment`;
+  throw new DomainError(
+    'conflict',
+    'ENVIRONMENT_NOT_READY',
+    `${which} ${number === undefined ? 'is' : 'is not'} ready.`,
+  );
+}
+
+/** The environment of a computer, as it is shown. */
+export interface UsedEnvironment {
+  id: string;
+  name: string;
+  version: number;
+  /** Whether a newer version is ready. */
+  isOutdated: boolean;
+}
+
+/** By the id of the version, the environments of these versions that are not deleted. */
+export async function usedEnvironments(
+  { pool }: Pick<Database, 'pool'>,
+  versionIds: readonly string[],
+): Promise<Map<string, UsedEnvironment>> {
+  if (versionIds.length === 0) return new Map();
+  const newer = `SELECT 1 FROM environment_versions n
+    WHERE n.environment_id = v.environment_id AND n.number > v.number AND n.status = 'ready' AND n.save_id IS NOT NULL`;
+  const sql = `SELECT v.id AS version_id, e.id, e.name, v.number, EXISTS (${newer}) AS is_outdated
+    FROM environment_versions v JOIN environments e ON e.id = v.environment_id AND e.deleted_at IS NULL
+    WHERE v.id IN (?)`;
+  type Row = { versionId: string; id: string; name: string; number: number; isOutdated: number };
+  const rows = await select<Row>(pool, sql, [versionIds]);
+  return new Map(
+    rows.map(({ versionId, id, name, number, isOutdated }) => [
+      versionId,
+      { id, name, version: number, isOutdated: isOutdated === 1 },
+    ]),
+  );
+}
+
+/** Notes the save that has all that is built so far. The save is locked. */
+export async function noteBuilt(tx: Transaction, versionId: string, saveId: string): Promise<void> {
+  await execute(tx, 'UPDATE environment_versions SET save_id = ? WHERE id = ?', [saveId, versionId]);
+}
