@@ -1,5 +1,11 @@
 import type { HostSaves } from '../../integrations/computers/host/host.ts';
-import type { ComputerLimits, ComputerSpec, DriverName, HostedState } from '../../integrations/computers/types.ts';
+import type {
+  BaseName,
+  ComputerLimits,
+  ComputerSpec,
+  DriverName,
+  HostedState,
+} from '../../integrations/computers/types.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import type { Computers } from '../../models/computers/computers.ts';
 import type { SealedSaves } from '../../models/computers/sealedSaves.ts';
@@ -9,6 +15,7 @@ import type { CommonDeps } from '../deps.ts';
 export interface ComputerHost {
   readonly hostId: string;
   readonly drivers: readonly DriverName[];
+  readonly bases: readonly BaseName[];
   start(spec: ComputerSpec): Promise<unknown>;
   stop(computerId: string, options?: { generation?: number }): Promise<void>;
   pause(computerId: string): Promise<void>;

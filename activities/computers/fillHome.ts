@@ -3,6 +3,7 @@ import { DomainError } from '../../base/errors.ts';
 import type { FillOptions, StoredSave } from '../../integrations/computers/host/host.ts';
 import { type Computer, findComputer } from '../../models/computers/computer.ts';
 import type { ComputerOrder } from '../../models/computers/computers.ts';
+import type { RestoreSource } from '../../models/computers/restoreSources.ts';
 import { chainOf, findSave, type HomeSave, pieceKeys } from '../../models/computers/saveRows.ts';
 import { saveBroken } from '../../models/computers/sealedSaves.ts';
 import type { HostDeps } from './deps.ts';
@@ -22,17 +23,25 @@ export async function fillHome(
   if (homeSaveId === null) return;
   const head = await savedAs(deps, homeSaveId);
   if (isKnown && head.hostId === deps.host.hostId) return;
-  await fill(deps, id, head, { limits, spaceId, signal });
+  await fill(deps, id, head, { limits, spaceId, signal, ...baseOf(head) });
 }
 
-/** Replaces the home of a stopped computer on this host by a saved one. If it fails, the present home stays. */
+/**
+ * Replaces the volume of a stopped computer on this host by a saved one, with or without the home that it has. If it
+ * fails, the present volume stays.
+ */
 export async function replaceHome(
   deps: FillDeps,
   { id, spaceId }: Computer,
-  saveId: string,
+  { saveId, keepsHome }: Pick<RestoreSource, 'saveId' | 'keepsHome'>,
   { limits, signal }: Pick<ComputerOrder, 'limits'> & { signal: AbortSignal },
 ): Promise<void> {
-  await fill(deps, id, await savedAs(deps, saveId), { limits, spaceId, signal, replaces: true });
+  const save = await savedAs(deps, saveId);
+  await fill(deps, id, save, { limits, spaceId, signal, replaces: true, keepsHome, ...baseOf(save) });
+}
+
+function baseOf({ base }: HomeSave): Pick<FillOptions, 'base'> {
+  return base === null ? {} : { base };
 }
 
 async function savedAs({ database }: FillDeps, saveId: string): Promise<HomeSave> {

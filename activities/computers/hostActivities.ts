@@ -84,17 +84,21 @@ export function createHostActivities(deps: HostDeps & { homeSaves: HomeSaves }) 
         ({ id }, cancelled) => homeSaves.release(id, cancelled),
       ),
 
-    /** Gives a stopped computer the home of a snapshot, after its own is saved and has a name. */
+    /**
+     * Gives a stopped computer the home of a snapshot, after its own is saved and has a name. If it gets a new system
+     * and keeps its home, both are saved too before its row says so.
+     */
     restoreComputer: (work: HostWork): Promise<void> =>
       forOrdered(
         work,
         ({ wish, status }) => wish === 'restore' && status !== 'stopping',
         async (computer, cancelled) => {
-          await homeSaves.release(computer.id, cancelled);
-          const saveId = await beginRestore(database, computer.id);
-          if (saveId === undefined) throw refusal('NOT_ORDERED', 'This restore is no longer wanted.');
+          if (!computer.restoreBegan) await homeSaves.release(computer.id, cancelled);
+          const source = await beginRestore(database, computer.id);
+          if (source === undefined) throw refusal('NOT_ORDERED', 'This restore is no longer wanted.');
           const { limits } = await computers.orderOf(computer);
-          await replaceHome(deps, computer, saveId, { limits, signal: cancelled });
+          await replaceHome(deps, computer, source, { limits, signal: cancelled });
+          if (source.keepsHome) await homeSaves.release(computer.id, cancelled);
         },
       ),
 

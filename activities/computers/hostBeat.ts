@@ -16,10 +16,10 @@ type Hosted = { computerId: string; hosted: HostedState };
  */
 export class HostBeat {
   readonly #deps: HostDeps;
-  readonly #report: Omit<HostReport, 'id' | 'drivers'>;
+  readonly #report: Omit<HostReport, 'id' | 'drivers' | 'bases'>;
   readonly #cutOff: CutOff;
 
-  constructor(deps: HostDeps, report: Omit<HostReport, 'id' | 'drivers'>) {
+  constructor(deps: HostDeps, report: Omit<HostReport, 'id' | 'drivers' | 'bases'>) {
     this.#deps = deps;
     this.#report = report;
     this.#cutOff = new CutOff(deps);
@@ -44,7 +44,8 @@ export class HostBeat {
 
   async beat(): Promise<void> {
     const { database, host } = this.#deps;
-    await reportHost(database, { id: host.hostId, drivers: host.drivers, ...this.#report });
+    const { hostId: id, drivers, bases } = host;
+    await reportHost(database, { id, drivers, bases, ...this.#report });
     await this.#cutOff.reported();
     const at = new Date();
     const should = await activeOn(database, host.hostId);

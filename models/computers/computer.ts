@@ -20,6 +20,9 @@ export type ComputerWish = 'wake' | 'stop' | 'pause' | 'fork' | 'delete' | 'move
 
 export type ComputerDriver = 'bubblewrap' | 'gvisor' | 'docker';
 
+/** A root file system that a computer can have of its own. */
+export type ComputerBase = 'debian';
+
 /** What a computer may use and how it runs. Null: the operator's default. */
 export interface ComputerSettings {
   driver: ComputerDriver | null;
@@ -73,14 +76,21 @@ export interface Computer extends ComputerSettings {
   homeSaveFailed: string | null;
   /** Whether it starts again after the move or the restore that it wishes. */
   wakesAfterMove: boolean;
-  /** With the wish `restore`: the snapshot whose home it gets. */
+  /** With the wish `restore`: the snapshot whose home it gets, or the version of an environment. */
   restoresId: string | null;
+  /** Whether its host may have given it the system that it wishes, beside the home that it keeps. */
+  restoreBegan: boolean;
+  /** Null: it sees the system of its host, and its volume is only its home. */
+  base: ComputerBase | null;
+  /** The version of an environment that it was made from. */
+  environmentVersionId: string | null;
 }
 
 export const computerColumns = `id, space_id, default_of, name, driver, cpu_milli, memory_mib, disk_mib, idle_minutes,
   labels, env_names, status, status_at, wish, error_code, error_detail, generation, host_id, forked_from, created_by,
   created_at, started_at, alive_at, active_at, used_at, processes, ran_ms, minutes_charged, deleted_at,
-  home_save_id, home_saved_at, home_save_failed, wakes_after_move, restores_id`;
+  home_save_id, home_saved_at, home_save_failed, wakes_after_move, restores_id, restore_began,
+  base, environment_version_id`;
 
 /** A computer from the row that `computerColumns` selects. */
 export function computerOf(row: object): Computer {
@@ -95,6 +105,7 @@ export function computerOf(row: object): Computer {
     envNames: JSON.parse(computer.envNames) as string[],
     ranMs: Number(computer.ranMs),
     wakesAfterMove: Boolean(computer.wakesAfterMove),
+    restoreBegan: Boolean(computer.restoreBegan),
   };
 }
 

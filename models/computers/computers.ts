@@ -10,6 +10,7 @@ import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import {
   type Computer,
+  type ComputerBase,
   type ComputerSettings,
   computerColumns,
   computerOf,
@@ -17,10 +18,10 @@ import {
   limitsOf,
 } from './computer.ts';
 import { defaultComputerName } from './defaultComputer.ts';
-import { assertOffered } from './hosts.ts';
+import { assertOffered, requireBaseOffered } from './hosts.ts';
 import { placeholderVariables } from './placeholders.ts';
 import { requireRoomToChange, roomFor } from './quotas.ts';
-import { homeOf } from './snapshots.ts';
+import { settingOf, volumeOf } from './systems.ts';
 
 /** The fields of a computer that a caller sets. A missing field stays as it is, or gets the operator's default. */
 export interface ComputerFields {
@@ -34,6 +35,9 @@ export interface ComputerFields {
   env?: Record<string, string>;
   /** For a new computer: the snapshot whose home it begins with. */
   fromSnapshotId?: string;
+  /** For a new computer: the environment whose system it has, and which version of it. */
+  environmentId?: string;
+  environmentVersion?: number;
 }
 
 const settable = ['name', 'driver', 'labels', 'cpuMilli', 'memoryMiB', 'diskMiB', 'idleMinutes'] as const;
@@ -44,6 +48,9 @@ export interface ComputerOrder {
   spaceId: string;
   generation: number;
   driver: NonNullable<Computer['driver']>;
+  base?: ComputerBase;
+  user?: string;
+  workdir?: string;
   limits: {
     cpuMilli: number;
     memoryMiB: number;
@@ -90,8 +97,9 @@ export function createComputers(database: Database, envelope: Envelope, config: 
 
   return {
     /**
-     * Throws 404, 409 `TOO_MANY_COMPUTERS`, `TOO_MUCH_DISK` or `SNAPSHOT_NOT_MADE`, 422 `LIMIT_TOO_HIGH`, `BAD_ENV`,
-     * `DRIVER_NOT_OFFERED` or `LABELS_NOT_OFFERED`. A known id returns the same computer.
+     * Throws 404, 409 `TOO_MANY_COMPUTERS`, `TOO_MUCH_DISK`, `SNAPSHOT_NOT_MADE` or `ENVIRONMENT_NOT_READY`, 422
+     * `LIMIT_TOO_HIGH`, `BAD_ENV`, `DRIVER_NOT_OFFERED` or `LABELS_NOT_OFFERED`, 503 `ENVIRONMENTS_UNAVAILABLE`. A known
+     * id returns the same computer.
      */
     async create(
       spaceId: string,
@@ -100,9 +108,10 @@ export function createComputers(database: Database, envelope: Envelope, config: 
       actor: Actor & { userId: string },
     ): Promise<Computer> {
       const row = await rowOf(spaceId, id, fields);
+      if (fields.environmentId !== undefined) await requireBaseOffered(database, 'debian', config);
       await transaction(database, async (tx) => {
         if ((await roomFor(tx, { spaceId, id }, fields, config)) === 'known') return;
-        const home = fields.fromSnapshotId === undefined ? {} : await homeOf(tx, spaceId, fields.fromSnapshotId);
+        const home = await volumeOf(tx, spaceId, fields);
         await insertComputer(tx, { id, spaceId, createdBy: actor.userId, row: { ...row, ...home } });
         await appendAudit(tx, spaceId, actor, 'computer.made', id);
       });
@@ -125,13 +134,15 @@ export function createComputers(database: Database, envelope: Envelope, config: 
     async orderOf(computer: Computer): Promise<ComputerOrder> {
       const { driver, idleMinutes: _, ...limits } = limitsOf(computer, config);
       const { maxTasks, maxProcesses, maxLogBytes } = config.computers;
+      const { env, ...setting } = await settingOf(database, computer);
       return {
         computerId: computer.id,
         spaceId: computer.spaceId,
         generation: computer.generation,
         driver,
+        ...setting,
         limits: { ...limits, maxTasks, maxProcesses, maxLogBytes },
-        env: { ...(await openEnv(computer)), ...(await placeholderVariables(database, computer.id)) },
+        env: { ...env, ...(await openEnv(computer)), ...(await placeholderVariables(database, computer.id)) },
       };
     },
 

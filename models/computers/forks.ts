@@ -54,6 +54,8 @@ function copyOf(from: Computer, name: string | undefined): Record<string, unknow
     name: name ?? from.name,
     ...settingsOf(from),
     hostId: from.hostId,
+    base: from.base,
+    environmentVersionId: from.environmentVersionId,
     wish: from.hostId === null ? null : 'fork',
     // Between two hosts, its home is the save.
     ...(from.hostId === null && { homeSaveId: from.homeSaveId, homeSavedAt: from.homeSavedAt }),

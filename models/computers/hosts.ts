@@ -2,7 +2,7 @@ import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
-import type { Computer, ComputerDriver } from './computer.ts';
+import type { Computer, ComputerBase, ComputerDriver } from './computer.ts';
 
 /** A host's report about itself. */
 export interface HostReport {
@@ -10,6 +10,8 @@ export interface HostReport {
   /** Where other processes reach it. Null if only its own process can. */
   address: string | null;
   drivers: readonly ComputerDriver[];
+  /** The root file systems that its computers can have. */
+  bases?: readonly ComputerBase[];
   cpuMilli: number;
   memoryMiB: number;
   maxRunning: number;
@@ -19,8 +21,9 @@ export interface HostReport {
   saveFormat?: 'btrfs' | 'tar';
 }
 
-export interface ComputerHostRow extends Omit<HostReport, 'drivers' | 'labels' | 'saveFormat'> {
+export interface ComputerHostRow extends Omit<HostReport, 'drivers' | 'bases' | 'labels' | 'saveFormat'> {
   drivers: string;
+  bases: string;
   labels: string | null;
   /** Null if it has not said it. */
   saveFormat: 'btrfs' | 'tar' | null;
@@ -29,19 +32,22 @@ export interface ComputerHostRow extends Omit<HostReport, 'drivers' | 'labels' |
   isCordoned: boolean | number;
 }
 
-const columns = `id, address, drivers, cpu_milli, memory_mib, max_running, labels, save_format, seen_at, is_cordoned`;
+const columns = `id, address, drivers, cpu_milli, memory_mib, max_running, labels, save_format, seen_at, is_cordoned,
+  bases`;
 
 /** Records that a host is there, and what it can do. */
 export async function reportHost({ pool }: Pick<Database, 'pool'>, host: HostReport): Promise<void> {
   const { id, address, cpuMilli, memoryMiB, maxRunning, saveFormat = null } = host;
-  const [drivers, labels] = [host.drivers.join(','), (host.labels ?? []).join(',')];
+  const [drivers, bases, labels] = [host.drivers, host.bases ?? [], host.labels ?? []].map((list) => list.join(','));
   const sql = `INSERT INTO computer_hosts
-       (id, address, drivers, cpu_milli, memory_mib, max_running, labels, save_format, seen_at)
+       (id, address, drivers, bases, cpu_milli, memory_mib, max_running, labels, save_format, seen_at)
      VALUES (?)
-     ON DUPLICATE KEY UPDATE address = VALUES(address), drivers = VALUES(drivers), cpu_milli = VALUES(cpu_milli),
+     ON DUPLICATE KEY UPDATE address = VALUES(address), drivers = VALUES(drivers),
+       bases = VALUES(bases), cpu_milli = VALUES(cpu_milli),
        memory_mib = VALUES(memory_mib), max_running = VALUES(max_running), labels = VALUES(labels),
        save_format = VALUES(save_format), seen_at = VALUES(seen_at)`;
-  await execute(pool, sql, [[id, address, drivers, cpuMilli, memoryMiB, maxRunning, labels, saveFormat, new Date()]]);
+  const row = [id, address, drivers, bases, cpuMilli, memoryMiB, maxRunning, labels, saveFormat, new Date()];
+  await execute(pool, sql, [row]);
 }
 
 /** Forgets all addresses. A host gets no requests until it reports its address again. */
@@ -109,6 +115,27 @@ function notOffered(field: 'driver' | 'labels', detail: string): DomainError {
   const whole = `The computer cannot run with ${field === 'driver' ? 'this driver' : 'these labels'}: ${detail}.`;
   const errors = [{ pointer: `/${field}`, detail }];
   return new DomainError('unprocessable', `${field.toUpperCase()}_NOT_OFFERED`, whole, { errors });
+}
+
+/** Throws 503 `ENVIRONMENTS_UNAVAILABLE` unless a host can run computers with this base now. */
+export async function requireBaseOffered(
+  database: Pick<Database, 'pool'>,
+  base: ComputerBase,
+  config: Pick<Config, 'computers'>,
+): Promise<void> {
+  const hosts = await listHosts(database);
+  if (hosts.some((host) => !isLost(host, config) && hasBase(host, base))) return;
+  throw noBase();
+}
+
+export function hasBase({ bases }: Pick<ComputerHostRow, 'bases'>, base: ComputerBase | null): boolean {
+  return base === null || bases.split(',').includes(base);
+}
+
+export function noBase(): DomainError {
+  const detail =
+    'No host here can run computers with a system of their own now. The operator finds the reason in the logs of the hosts.';
+  return new DomainError('unavailable', 'ENVIRONMENTS_UNAVAILABLE', detail, { retryAfterSeconds: 60 });
 }
 
 /** Names the default driver first, and each driver once. */

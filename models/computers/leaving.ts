@@ -1,12 +1,14 @@
 import type { Transaction } from 'sequelize';
 import type { Config } from '../../config/index.ts';
 import type { Database } from '../database/database.ts';
+import { findVersion } from '../environments/version.ts';
 import { chargeAll } from './charging.ts';
 import type { Computer } from './computer.ts';
 import { endComputerOperations, failedWith, succeed } from './computerOperations.ts';
 import { findHost, isGivenUp } from './hosts.ts';
 import { hasPlaceElsewhere } from './placing.ts';
 import { addRemains } from './remains.ts';
+import { findSave } from './saveRows.ts';
 import { abandonSaves } from './saves.ts';
 import { change, isActive } from './starting.ts';
 
@@ -24,6 +26,16 @@ export async function leaveHost({ config }: Pick<Deps, 'config'>, tx: Transactio
   await abandonSaves(tx, { computerId: id, hostId });
   const gone = { startedAt: null, processes: 0, homeSaveFailed: null };
   await change(tx, computer, { hostId: null, status: 'stopped', ...gone });
+  await followHead(tx, computer);
+}
+
+/** The system of a computer is that of its head. A version's own save was made before the version, and does not name it. */
+async function followHead(tx: Transaction, computer: Computer): Promise<void> {
+  const { homeSaveId, environmentVersionId } = computer;
+  const head = homeSaveId === null ? undefined : await findSave(tx, homeSaveId);
+  const version = environmentVersionId === null ? undefined : await findVersion(tx, environmentVersionId);
+  if (head === undefined || version?.saveId === head.id) return;
+  await change(tx, computer, { base: head.base, environmentVersionId: head.environmentVersionId });
 }
 
 /**

@@ -3,7 +3,16 @@ import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { select } from '../database/sql.ts';
 import { activeStatuses, type Computer, type ComputerDriver, limitsOf } from './computer.ts';
-import { type ComputerHostRow, hasLabels, hostLost, hostRemoved, isGivenUp, isLost } from './hosts.ts';
+import {
+  type ComputerHostRow,
+  hasBase,
+  hasLabels,
+  hostLost,
+  hostRemoved,
+  isGivenUp,
+  isLost,
+  noBase,
+} from './hosts.ts';
 import { findSave, type HomeSave } from './saveRows.ts';
 
 interface Load {
@@ -12,19 +21,19 @@ interface Load {
 }
 type LoadedHost = Pick<
   ComputerHostRow,
-  'id' | 'drivers' | 'memoryMiB' | 'maxRunning' | 'saveFormat' | 'labels' | 'seenAt' | 'isCordoned'
+  'id' | 'drivers' | 'bases' | 'memoryMiB' | 'maxRunning' | 'saveFormat' | 'labels' | 'seenAt' | 'isCordoned'
 > &
   Load & {
     /** Whether the computer has left this host, which still has a home of it. */
     hasRemains: number;
   };
-type Placed = Pick<Computer, 'id' | 'hostId' | 'memoryMiB' | 'homeSaveId' | 'labels'>;
+type Placed = Pick<Computer, 'id' | 'hostId' | 'memoryMiB' | 'base' | 'homeSaveId' | 'labels'>;
 type Settings = Pick<Config, 'computers'>;
 
 /**
  * Chooses the host that runs the computer: the one with its home, else the least loaded that can. Locks hosts one by
  * one, so that no two computers take the last place. Throws 503 `NO_HOST`, even if only the host with its home has no
- * room, 503 `HOST_LOST` if that host does not answer, and 409 `HOST_REMOVED` if it was removed.
+ * room, 503 `ENVIRONMENTS_UNAVAILABLE` if no host has its base, 503 `HOST_LOST` if that host does not answer, and 409 `HOST_REMOVED` if it was removed.
  */
 export async function placeComputer(
   tx: Transaction,
@@ -38,6 +47,7 @@ export async function placeComputer(
   if (own === undefined) throw hostRemoved();
   if (isGivenUp(own, config)) throw hostLost();
   if (!runs(own, driver)) throw noHost(`The host of this computer cannot run it with ${driver} now.`);
+  if (!hasBase(own, computer.base)) throw noBase();
   if (await takePlace(tx, own, computer, config)) return own.id;
   throw noHost(
     'The host with this computer’s home has no capacity for it now. Stop other computers, or try again later.',
@@ -54,7 +64,9 @@ async function placeElsewhere(
   const hosts = await loadedHosts(tx, computer, config);
   const head = computer.homeSaveId === null ? undefined : await findSave(tx, computer.homeSaveId);
   const fits = (host: LoadedHost) => runs(host, driver) && hasLabels(host, computer.labels) && reads(host, head);
-  const can = hosts.filter((host) => host.id !== computer.hostId && takesNew(host, config) && fits(host));
+  const others = hosts.filter((host) => host.id !== computer.hostId && takesNew(host, config) && fits(host));
+  const can = others.filter((host) => hasBase(host, computer.base));
+  if (others.length > 0 && can.length === 0) throw noBase();
   const byLoad = can.toSorted((a, b) => loadOf(a) - loadOf(b) || a.running - b.running);
   for (const host of byLoad.filter((one) => hasRoom(one, one, computer, config))) {
     if (await takePlace(tx, host, computer, config)) return host.id;
@@ -72,7 +84,7 @@ export async function hasPlaceElsewhere(tx: Transaction, computer: Computer, con
     await placeElsewhere(tx, computer, limitsOf(computer, config).driver, config);
     return true;
   } catch (error) {
-    if (error instanceof DomainError && error.code === 'NO_HOST') return false;
+    if (error instanceof DomainError && ['NO_HOST', 'ENVIRONMENTS_UNAVAILABLE'].includes(error.code)) return false;
     throw error;
   }
 }
@@ -112,12 +124,12 @@ function takesNew(host: LoadedHost, config: Settings): boolean {
 function loadedHosts(tx: Transaction, computer: Placed, { computers }: Settings): Promise<LoadedHost[]> {
   return select<LoadedHost>(
     tx,
-    `SELECT h.id, h.drivers, h.memory_mib, h.max_running, h.save_format, h.labels, h.seen_at, h.is_cordoned,
+    `SELECT h.id, h.drivers, h.memory_mib, h.max_running, h.save_format, h.labels, h.seen_at, h.is_cordoned, h.bases,
        EXISTS (SELECT 1 FROM computer_remains r WHERE r.computer_id = ? AND r.host_id = h.id) AS hasRemains,
        COUNT(c.id) AS running, SUM(CASE WHEN c.id IS NULL THEN 0 ELSE COALESCE(c.memory_mib, ?) END) AS usedMiB
        FROM computer_hosts h
        LEFT JOIN computers c ON c.host_id = h.id AND c.status IN (?) AND c.id <> ?
-      GROUP BY h.id, h.drivers, h.memory_mib, h.max_running, h.save_format, h.labels, h.seen_at, h.is_cordoned
+      GROUP BY h.id, h.drivers, h.bases, h.memory_mib, h.max_running, h.save_format, h.labels, h.seen_at, h.is_cordoned
       ORDER BY h.id`,
     [computer.id, computers.defaults.memoryMiB, activeStatuses, computer.id],
   );

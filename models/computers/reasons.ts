@@ -4,6 +4,7 @@ const details: Readonly<Record<string, string>> = {
   HOST_REMOVED:
     'The host of the computer was removed for good, and the computer’s home with it. If the home was never saved, recover the computer with discardHome to start with an empty one.',
   NO_HOST: 'No host can run the computer now.',
+  ENVIRONMENTS_UNAVAILABLE: 'No host here can run computers with a system of their own now.',
   COMPUTERS_OFF: 'The host cannot run computers now; the host’s log says why.',
   TIMED_OUT: 'The host of the computer did not finish in time.',
   START_FAILED: 'The computer did not start; the host’s log says why.',
@@ -16,6 +17,7 @@ const details: Readonly<Record<string, string>> = {
   SAVE_BROKEN: 'The saved home of the computer is damaged and cannot be opened.',
   COMPUTER_UNUSED: 'The computer was never used, so it has no home yet.',
   SNAPSHOT_DELETED: 'Another request deleted the snapshot meanwhile.',
+  VERSION_DELETED: 'The version of the environment was removed meanwhile.',
   COMPUTER_ENDED: 'The computer ended by itself, or its host was restarted.',
   COMPUTER_NOT_ANSWERING: 'The computer no longer answered and was ended. Its processes are lost; its home is kept.',
   COMPUTER_NOT_RUNNING: 'The computer is not running.',

@@ -9,9 +9,10 @@ import { lockAnyComputer } from './computers.ts';
 import { findHost, isGivenUp, refusalOfHost } from './hosts.ts';
 import { leaveHost } from './leaving.ts';
 import { requireRoomForSnapshot } from './quotas.ts';
-import { lockSave } from './saveRows.ts';
+import { isVersion, type RestoreSource, sourceOf } from './restoreSources.ts';
+import { findSave, lockSave } from './saveRows.ts';
 import { loosen } from './saves.ts';
-import { addSnapshot, findSnapshot, isBeingMade, lockKept, type Snapshot } from './snapshots.ts';
+import { addSnapshot, isBeingMade, lockKept } from './snapshots.ts';
 import { change, isActive, requireQuietHome } from './starting.ts';
 import { type Asked, ask, type ComputerRequest } from './wishes.ts';
 
@@ -26,32 +27,43 @@ export function askToRestore(
   deps: Deps,
   request: ComputerRequest & { snapshotId: string; operationId?: string },
 ): Promise<Asked> {
-  const { database, config } = deps;
   const { spaceId, snapshotId } = request;
   return ask(deps, request, 'restoreComputer', 'computer.restored', async (tx, computer) => {
     const { id } = await lockKept(tx, spaceId, snapshotId);
     if (computer.wish === 'restore' && computer.restoresId === id) return 'waits';
     requireQuietHome(computer);
-    if (await isBeingMade(tx, computer.id)) {
-      const detail = 'A snapshot of the computer is being made. Try again soon, or delete that snapshot.';
-      throw new DomainError('conflict', 'COMPUTER_BUSY', detail, { retryAfterSeconds: 5 });
-    }
-    const { hostId, homeSaveId, status } = computer;
-    if (hostId !== null || homeSaveId !== null) await requireRoomForSnapshot(tx, spaceId, config);
-    if (hostId !== null && (await refusalOfHost(database, hostId, config)) !== undefined) {
-      await leaveHost(deps, tx, computer);
-    }
-    await endComputerOperations(tx, computer.id, ['pauseComputer'], failedWith('COMPUTER_RESTORED'));
-    const isAtRest = computer.hostId === null || status === 'created' || status === 'stopped';
-    await change(tx, computer, {
-      status: !isAtRest ? 'stopping' : computer.status === 'created' ? 'created' : 'stopped',
-      wish: 'restore',
-      restoresId: id,
-      wakesAfterMove: shouldRun(computer, status),
-      errorCode: null,
-      errorDetail: null,
-    });
+    await beginToRestore(deps, tx, computer, id);
     return 'waits';
+  });
+}
+
+/** Writes the wish to be restored to this snapshot or version of an environment. Throws 409. */
+export async function beginToRestore(
+  deps: Deps,
+  tx: Transaction,
+  computer: Computer,
+  restoresId: string,
+): Promise<void> {
+  const { database, config } = deps;
+  if (await isBeingMade(tx, computer.id)) {
+    const detail = 'A snapshot of the computer is being made. Try again soon, or delete that snapshot.';
+    throw new DomainError('conflict', 'COMPUTER_BUSY', detail, { retryAfterSeconds: 5 });
+  }
+  const { spaceId, hostId, homeSaveId, status } = computer;
+  if (hostId !== null || homeSaveId !== null) await requireRoomForSnapshot(tx, spaceId, config);
+  if (hostId !== null && (await refusalOfHost(database, hostId, config)) !== undefined) {
+    await leaveHost(deps, tx, computer);
+  }
+  await endComputerOperations(tx, computer.id, ['pauseComputer'], failedWith('COMPUTER_RESTORED'));
+  const isAtRest = computer.hostId === null || status === 'created' || status === 'stopped';
+  await change(tx, computer, {
+    status: !isAtRest ? 'stopping' : computer.status === 'created' ? 'created' : 'stopped',
+    wish: 'restore',
+    restoresId,
+    restoreBegan: false,
+    wakesAfterMove: shouldRun(computer, status),
+    errorCode: null,
+    errorDetail: null,
   });
 }
 
@@ -76,42 +88,57 @@ export async function prepareRestore(
 }
 
 /**
- * For the host that replaces the home, which is saved by now: names that save, once. Returns the save that the
- * computer gets.
+ * For the host that replaces the home, which is saved by now: names that save, once. Returns what the computer gets.
+ * The saves from here on are of a new system, if it gets one.
  */
-export async function beginRestore(database: Database, computerId: string): Promise<string | undefined> {
+export async function beginRestore(database: Database, computerId: string): Promise<RestoreSource | undefined> {
   return transaction(database, async (tx) => {
     const computer = await lockAnyComputer(tx, computerId);
     if (computer?.wish !== 'restore') return undefined;
-    return (await keepHead(tx, computer))?.saveId ?? undefined;
+    const source = await keepHead(tx, computer);
+    if (source?.keepsHome) await change(tx, computer, { restoreBegan: true });
+    return source;
   });
 }
 
-/** Names the head, unless this restore has already named it. Returns the snapshot that the computer gets. */
-async function keepHead(
-  tx: Transaction,
-  { id: computerId, spaceId, homeSaveId, restoresId, statusAt }: Computer,
-): Promise<Snapshot | undefined> {
-  const snapshot = restoresId === null ? undefined : await findSnapshot(tx, restoresId);
-  if (snapshot === undefined || homeSaveId === null) return snapshot;
-  const name = `Before restoring ${snapshot.name}`.slice(0, mostLetters);
+/** Names the head, unless this restore has already named it. Returns what the computer gets. */
+async function keepHead(tx: Transaction, computer: Computer): Promise<RestoreSource | undefined> {
+  const { id: computerId, spaceId, homeSaveId, statusAt } = computer;
+  const source = await sourceOf(tx, computer);
+  if (source === undefined || homeSaveId === null) return source;
+  if (source.keepsHome && (await isHeadOf(tx, computer, source))) return source;
+  const name = `Before restoring ${source.name}`.slice(0, mostLetters);
   const sql = 'SELECT id FROM computer_snapshots WHERE save_id = ? AND name = ? AND created_at >= ?';
-  if ((await select(tx, sql, [homeSaveId, name, statusAt])).length > 0) return snapshot;
+  if ((await select(tx, sql, [homeSaveId, name, statusAt])).length > 0) return source;
   await lockSave(tx, homeSaveId);
   await addSnapshot(tx, { spaceId, computerId, saveId: homeSaveId, name, createdBy: null });
-  return snapshot;
+  return source;
+}
+
+async function isHeadOf(tx: Transaction, { homeSaveId }: Computer, source: RestoreSource): Promise<boolean> {
+  const head = homeSaveId === null ? undefined : await findSave(tx, homeSaveId);
+  return head !== undefined && head.environmentVersionId === source.environmentVersionId;
 }
 
 const mostLetters = 200;
 
-/** The home of the snapshot is the computer's from now on. It starts again if it ran. */
+/** What it was restored to is the computer's from now on. It starts again if it ran. */
 export async function restored(tx: Transaction, computer: Computer): Promise<void> {
-  const snapshot = computer.restoresId === null ? undefined : await findSnapshot(tx, computer.restoresId);
-  const saveId = snapshot?.saveId ?? null;
-  if (saveId === null) return endRestore(tx, computer, 'SNAPSHOT_DELETED');
-  await lockSave(tx, saveId);
-  if (computer.homeSaveId !== null) await loosen(tx, [computer.homeSaveId]);
-  await change(tx, computer, { homeSaveId: saveId, homeSavedAt: snapshot?.takenAt ?? null, homeSaveFailed: null });
+  const source = await sourceOf(tx, computer);
+  if (source === undefined) {
+    return endRestore(tx, computer, isVersion(computer.restoresId) ? 'VERSION_DELETED' : 'SNAPSHOT_DELETED');
+  }
+  // Without its host, the computer has its home in another system.
+  if (source.keepsHome && computer.hostId === null && !(await isHeadOf(tx, computer, source))) {
+    return endRestore(tx, computer, 'HOST_LOST');
+  }
+  if (!source.keepsHome) {
+    await lockSave(tx, source.saveId);
+    if (computer.homeSaveId !== null) await loosen(tx, [computer.homeSaveId]);
+    await change(tx, computer, { homeSaveId: source.saveId, homeSavedAt: source.takenAt, homeSaveFailed: null });
+  }
+  const { base, environmentVersionId } = source;
+  await change(tx, computer, { base, environmentVersionId });
   await succeed(tx, computer, ['restoreComputer']);
   await endRestore(tx, computer);
 }
@@ -133,5 +160,5 @@ async function endRestore(tx: Transaction, computer: Computer, code?: string): P
   if (code !== undefined) await endComputerOperations(tx, computer.id, ['restoreComputer'], failedWith(code));
   if (!isActive(computer)) await succeed(tx, computer, ['stopComputer']);
   const wish = computer.wakesAfterMove ? 'wake' : null;
-  await change(tx, computer, { wish, wakesAfterMove: false, restoresId: null });
+  await change(tx, computer, { wish, wakesAfterMove: false, restoresId: null, restoreBegan: false });
 }

@@ -3,10 +3,12 @@ import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, type Runner, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
+import type { ComputerBase } from './computer.ts';
 
 /**
  * A row of `home_saves`: the change of a home since its parent, or without one (a base) the whole home. Saves form a
- * tree. They stay while a computer's head, a snapshot or another save refers to them.
+ * tree. They stay while a computer's head, a snapshot, an environment or another save
+ * refers to them.
  */
 export interface HomeSave {
   id: string;
@@ -25,17 +27,22 @@ export interface HomeSave {
   storedBytes: number;
   /** How many pieces it has. Null until all are stored. */
   pieces: number | null;
+  /** Those of the computer when the save was begun. */
+  base: ComputerBase | null;
+  environmentVersionId: string | null;
 }
+
+type TakenLater = 'format' | 'uid' | 'takenAt' | 'homeBytes' | 'storedBytes' | 'pieces';
 
 /** A longer chain takes too long to fill a home from. */
 const mostIncrements = 60;
 
 const columns = `id, space_id, computer_id, parent_id, base_id, replaces_id, host_id, generation, format, uid, taken_at,
-  home_bytes, stored_bytes, pieces`;
+  home_bytes, stored_bytes, pieces, base, environment_version_id`;
 
 export async function insertSave(
   tx: Transaction,
-  save: Pick<HomeSave, 'id' | 'spaceId' | 'computerId' | 'hostId' | 'generation' | 'replacesId'>,
+  save: Omit<HomeSave, 'parentId' | 'baseId' | TakenLater>,
 ): Promise<void> {
   const now = new Date();
   await insert(tx, 'home_saves', { ...save, baseId: save.id, looseAt: now, createdAt: now });
@@ -109,6 +116,8 @@ export const looseSaves = waitingIn<Waiting>({ table: 'home_saves', where: 'loos
 
 const isReferredTo = `EXISTS (SELECT 1 FROM computers c WHERE c.home_save_id = s.id)
   OR EXISTS (SELECT 1 FROM computer_snapshots n WHERE n.save_id = s.id)
+  OR EXISTS (SELECT 1 FROM environment_versions v WHERE v.save_id = s.id)
+  OR EXISTS (SELECT 1 FROM environment_layers l WHERE l.save_id = s.id)
   OR EXISTS (SELECT 1 FROM home_saves child WHERE child.parent_id = s.id)`;
 /** Its host may still complete it. */
 const isAwaited = `s.pieces IS NULL AND EXISTS (SELECT 1 FROM computers c WHERE c.id = s.computer_id

@@ -3,9 +3,11 @@ import { newId } from '../../base/ids.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, type Runner, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
+import { findVersion } from '../environments/version.ts';
 import type { Computer } from './computer.ts';
 import { lockAnyComputer } from './computers.ts';
 import { remainsSince } from './remains.ts';
+import { sourceOf } from './restoreSources.ts';
 import { chainOf, discard, findSave, type HomeSave, insertSave, isLongChain, lockSave } from './saveRows.ts';
 import { addSnapshot } from './snapshots.ts';
 import { change } from './starting.ts';
@@ -48,6 +50,7 @@ export async function beginSave(
     const role = await roleOf(tx, computer, hostId);
     if (computer === undefined || role === undefined) return undefined;
     const { spaceId, generation, homeSaveId } = computer;
+    const { base, environmentVersionId } = (computer.restoreBegan && (await sourceOf(tx, computer))) || computer;
     for (const { id } of await unfinished(tx, { computerId, hostId })) {
       const save = await findSave(tx, id);
       if (save === undefined) continue;
@@ -57,7 +60,8 @@ export async function beginSave(
       await discard(tx, id);
     }
     const id = newId('homeSave');
-    await insertSave(tx, { id, spaceId, computerId, hostId, generation, replacesId: homeSaveId });
+    const of = { spaceId, computerId, hostId, generation, base, environmentVersionId };
+    await insertSave(tx, { id, ...of, replacesId: homeSaveId });
     return findSave(tx, id);
   });
 }
@@ -85,10 +89,7 @@ export async function noteTaken(
   { avoidsBase = false } = {},
 ): Promise<HomeSave | undefined> {
   return transaction(database, async (tx) => {
-    // After a restore, the home is like the head, and not like the newest save.
-    const head = kept.filter((id) => id === save.replacesId);
-    const others = kept.toSorted().toReversed();
-    const parent = taken.format === 'btrfs' ? await firstComplete(tx, [...head, ...others]) : undefined;
+    const parent = taken.format === 'btrfs' ? await parentOf(tx, save, kept) : undefined;
     const follows = parent !== undefined && !isLongChain(await chainOf(tx, parent), avoidsBase ? 4 : 1);
     const chained = follows ? { parentId: parent.id, baseId: parent.baseId } : {};
     const { takenAt, homeBytes, uid, format } = taken;
@@ -98,10 +99,18 @@ export async function noteTaken(
   });
 }
 
-async function firstComplete(tx: Transaction, ids: readonly string[]): Promise<HomeSave | undefined> {
-  for (const id of ids) {
+/**
+ * The complete save that is most like this one. After a restore, that is the head, and not the newest. After a change of
+ * the system, it is what the version of the environment was saved as.
+ */
+async function parentOf(tx: Transaction, of: HomeSave, kept: readonly string[]): Promise<HomeSave | undefined> {
+  const { replacesId, environmentVersionId } = of;
+  const system = environmentVersionId === null ? undefined : (await findVersion(tx, environmentVersionId))?.saveId;
+  const first = [replacesId, system].filter((id) => id != null && kept.includes(id)) as string[];
+  for (const id of [...first, ...kept.toSorted().toReversed()]) {
     const save = await lockSave(tx, id);
-    if (save?.format === 'btrfs' && save.pieces !== null) return save;
+    const isAlike = id === system || (save?.base === of.base && save.environmentVersionId === environmentVersionId);
+    if (isAlike && save?.format === 'btrfs' && save.pieces !== null) return save;
   }
   return undefined;
 }

@@ -6,6 +6,7 @@ import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { insert, type Runner, select } from '../database/sql.ts';
 import { type Operation, type OperationEnd, operationModels } from '../operations/operation.ts';
 import { type Waiting, waitingIn } from '../sweeping/oldestFirst.ts';
+import type { ComputerBase } from './computer.ts';
 import { lockSave } from './saveRows.ts';
 
 /** A row of `computer_snapshots`: the name of a save, which is kept as long as it has one. */
@@ -21,13 +22,15 @@ export interface Snapshot {
   /** Null if Atrium made it. */
   createdBy: string | null;
   createdAt: Date;
-  /** These two come from the save. */
+  /** These come from the save. */
   takenAt: Date | null;
   homeBytes: number | null;
+  base: ComputerBase | null;
+  environmentVersionId: string | null;
 }
 
 const query = `SELECT n.id, n.space_id, n.computer_id, n.name, n.save_id, n.failed_code, n.created_by, n.created_at,
-    s.taken_at, s.home_bytes
+    s.taken_at, s.home_bytes, s.base, s.environment_version_id
    FROM computer_snapshots n LEFT JOIN home_saves s ON s.id = n.save_id`;
 
 /** A snapshot that is made. */
@@ -97,9 +100,9 @@ export async function lockKept(tx: Transaction, spaceId: string, snapshotId: str
 
 /** The columns of a new computer that begins with the home of a snapshot. Throws as `lockKept`. */
 export async function homeOf(tx: Transaction, spaceId: string, snapshotId: string) {
-  const { saveId, takenAt } = await lockKept(tx, spaceId, snapshotId);
+  const { saveId, takenAt, base, environmentVersionId } = await lockKept(tx, spaceId, snapshotId);
   await lockSave(tx, saveId);
-  return { homeSaveId: saveId, homeSavedAt: takenAt };
+  return { homeSaveId: saveId, homeSavedAt: takenAt, base, environmentVersionId };
 }
 
 /** Snapshots that are still to be made. */

@@ -11,9 +11,9 @@ import { abandonFork, removeComputer, setError, stopped } from './ends.ts';
 import { findHost, isGivenUp } from './hosts.ts';
 import { failOver, prepareMove } from './leaving.ts';
 import { detailOf, reasonCode } from './reasons.ts';
+import { sourceOf } from './restoreSources.ts';
 import { prepareRestore } from './restoring.ts';
 import { findSave } from './saveRows.ts';
-import { findSnapshot } from './snapshots.ts';
 import { beginStart, change, isActive } from './starting.ts';
 
 /** A step that a host takes. */
@@ -142,10 +142,10 @@ async function restoreStep(
   computer: Computer,
   config: Pick<Config, 'computers'>,
 ): Promise<ComputerStep> {
-  const { homeSaveId, restoresId } = computer;
+  const { homeSaveId } = computer;
   const head = homeSaveId === null ? undefined : await findSave(tx, homeSaveId);
-  const snapshot = restoresId === null ? undefined : await findSnapshot(tx, restoresId);
-  const bytes = Number(head?.homeBytes ?? 0) + Number(snapshot?.homeBytes ?? 0);
+  const source = await sourceOf(tx, computer);
+  const bytes = Number(head?.homeBytes ?? 0) + Number(source?.homeBytes ?? 0);
   return stepOf('restore', computer, config, bytes / leastFilledPerMs);
 }
 

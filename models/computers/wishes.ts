@@ -6,6 +6,7 @@ import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { requireCredits } from '../billing/usage.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
+import { findVersion } from '../environments/version.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
 import { type Computer, getComputer } from './computer.ts';
 import {
@@ -19,6 +20,7 @@ import { addDefaultComputer } from './defaultComputer.ts';
 import { refusalOfHost } from './hosts.ts';
 import { leaveHost, leaveLostHost } from './leaving.ts';
 import { requireRoomToRun } from './quotas.ts';
+import { lockSave } from './saveRows.ts';
 import { loosen } from './saves.ts';
 import { beginStart, change, isActive, requireQuietHome } from './starting.ts';
 import { markUsed } from './use.ts';
@@ -152,10 +154,14 @@ export async function askToRecover(deps: Deps, request: ComputerRequest & { disc
   });
 }
 
-/** The next start begins with an empty home. */
+/** The next start begins with an empty home, in the system that the computer was made with. */
 async function forgetHead(tx: Transaction, computer: Computer): Promise<void> {
-  if (computer.homeSaveId !== null) await loosen(tx, [computer.homeSaveId]);
-  await change(tx, computer, { homeSaveId: null, homeSavedAt: null });
+  const { homeSaveId, environmentVersionId } = computer;
+  if (homeSaveId !== null) await loosen(tx, [homeSaveId]);
+  const system = environmentVersionId === null ? undefined : await findVersion(tx, environmentVersionId);
+  const saveId = system?.saveId ?? null;
+  if (saveId !== null) await lockSave(tx, saveId);
+  await change(tx, computer, { homeSaveId: saveId, homeSavedAt: null });
 }
 
 /** Deletes a computer for its users at once. Its home is removed after that. Throws 404. */

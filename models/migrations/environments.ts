@@ -5,6 +5,7 @@ const changesOf = {
     first: 'base',
     changes: `ADD COLUMN base VARCHAR(20) NULL, -- the root file system that it has of its own; NULL if it has none
       ADD COLUMN environment_version_id VARCHAR(40) NULL, -- the version of an environment that it was made from
+      ADD COLUMN restore_began BOOLEAN NOT NULL DEFAULT 0, -- 1: its host may have given it the system that it wishes
       ADD KEY computers_environment (environment_version_id)`,
   },
   home_saves: {

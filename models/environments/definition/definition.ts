@@ -23,6 +23,7 @@ export interface GivenDefinition {
 
 const mostSteps = 200;
 const mostWarnings = 200;
+const mostLetters = 500;
 const mostEnvBytes = 32_768;
 
 /** Reads a definition. `context` is the path of the folder whose files a Dockerfile copies. Throws 422. */
@@ -37,7 +38,7 @@ export function definitionOf(
         ? fromDockerfile(dockerfile, { context })
         : { base, steps, warnings: [] };
   requireBuildable(read.steps);
-  return { ...read, warnings: read.warnings.slice(0, mostWarnings) };
+  return { ...read, warnings: read.warnings.slice(0, mostWarnings).map((text) => text.slice(0, mostLetters)) };
 }
 
 /** Checks what the contract cannot say, or says only of steps that are given as such. */
