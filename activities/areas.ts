@@ -9,6 +9,7 @@ export { databases } from './databases/index.ts';
 export { desktops } from './desktops/index.ts';
 export { drive } from './drive/index.ts';
 export { egress } from './egress/sweeps.ts';
+export { environments } from './environments/index.ts';
 export { git } from './git/index.ts';
 export { identity } from './identity/sweeps.ts';
 export { mail } from './mail/index.ts';

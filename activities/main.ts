@@ -4,6 +4,7 @@ import { createRunQueueActivities } from './apps/index.ts';
 import * as areas from './areas.ts';
 import { createHeadStarts } from './chat/headStarts.ts';
 import { createDatabaseQueueActivities } from './databases/index.ts';
+import { createStepQueueActivities } from './environments/index.ts';
 import { createGitQueueActivities } from './git/index.ts';
 import type { Sweeps } from './sweepEach.ts';
 import { OutOfTime } from './sweepTime.ts';
@@ -20,7 +21,8 @@ export type MainDeps = Omit<CreateDeps, 'headStarts'>;
 /** Every activity of the main queue, by the name that workflows call it. */
 export type Activities = All<ReturnType<AnyArea['create']>>;
 export type GitQueueActivities = ReturnType<typeof createGitQueueActivities>;
-export type RunQueueActivities = ReturnType<typeof createRunQueueActivities>;
+export type RunQueueActivities = ReturnType<typeof createRunQueueActivities> &
+  ReturnType<typeof createStepQueueActivities>;
 export type BackupQueueActivities = ReturnType<typeof createDatabaseQueueActivities>['backup'];
 export type LongDatabaseQueueActivities = ReturnType<typeof createDatabaseQueueActivities>['long'];
 export type WebhookQueueActivities = ReturnType<typeof createWebhookQueueActivities>;
@@ -42,7 +44,7 @@ export function createMain(deps: MainDeps) {
       readTogether: together(sweeps.contents, contentsPatienceMs),
     },
     gitActivities: createGitQueueActivities(deps),
-    runActivities: createRunQueueActivities(deps),
+    runActivities: { ...createRunQueueActivities(deps), ...createStepQueueActivities(deps) },
     databaseActivities: createDatabaseQueueActivities(deps),
     webhookActivities: createWebhookQueueActivities(deps),
     headStarts,

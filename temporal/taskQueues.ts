@@ -8,7 +8,7 @@ export function gitTaskQueue(installation: string): string {
   return `${installation}-git`;
 }
 
-/** The queue of apps' runs. Each holds a slot for as long as its program runs. */
+/** The queue of apps' runs and of steps of environments. Each holds a slot for as long as its program runs. */
 export function runTaskQueue(installation: string): string {
   return `${installation}-runs`;
 }

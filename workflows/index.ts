@@ -17,6 +17,7 @@ export { desktop } from './desktops/desktop.ts';
 export { desktopRecording } from './desktops/recording.ts';
 export { completeUpload } from './drive/completeUpload.ts';
 export { purgeTrash } from './drive/purgeTrash.ts';
+export { buildEnvironment } from './environments/buildEnvironment.ts';
 export { repository } from './git/repository.ts';
 export { sendMail } from './mail/sendMail.ts';
 export { purgeDeleted } from './operations/purgeDeleted.ts';

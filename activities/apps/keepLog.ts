@@ -5,8 +5,8 @@ import { currentAttempt } from '../../models/apps/attempts.ts';
 import type { Run } from '../../models/apps/run.ts';
 import { closeAttempt } from '../../models/apps/steps.ts';
 import { beginObject } from '../../models/drive/arrivingObject.ts';
+import { isPassing } from '../passing.ts';
 import type { AppDeps } from './deps.ts';
-import { isPassing } from './passing.ts';
 
 /** How long after its end an attempt waits for its log to be stored. */
 const patienceMs = 5 * 60_000;

@@ -18,11 +18,11 @@ import type { AppDatabase } from '../../models/databases/connections.ts';
 import { may, standingOf } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
 import { keepAlive } from '../keepAlive.ts';
+import { isPassing } from '../passing.ts';
 import { UnwantedWatch } from '../unwantedWatch.ts';
 import { endProcessOf, killWhen, processOf } from './attemptProcess.ts';
 import type { AppDeps } from './deps.ts';
 import { keepLogAndClose } from './keepLog.ts';
-import { isPassing } from './passing.ts';
 import { placeFiles } from './placeFiles.ts';
 import { readApp } from './takeDueAppRun.ts';
 

@@ -3,6 +3,7 @@ import { DomainError } from '../../base/errors.ts';
 import { type Computer, findComputer } from '../../models/computers/computer.ts';
 import { beginRestore } from '../../models/computers/restoring.ts';
 import { keepSnapshot, snapshotOrder } from '../../models/computers/snapshotting.ts';
+import { keepStep, stepToSave } from '../../models/environments/builds/savedSteps.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { HostDeps } from './deps.ts';
 import { replaceHome } from './fillHome.ts';
@@ -113,6 +114,20 @@ export function createHostActivities(deps: HostDeps & { homeSaves: HomeSaves }) 
         if (!(await keepSnapshot(database, snapshotId, host.hostId))) throw moved();
       } catch (error) {
         failed(error, { computerId, snapshotId });
+      }
+    },
+
+    /** Saves what a step of the build of an environment has made. */
+    async saveEnvironmentStep({ versionId, number }: { versionId: string; number: number }): Promise<void> {
+      using heartbeat = keepAlive();
+      const computerId = await stepToSave(database, versionId, number);
+      if (computerId === undefined) return;
+      const interrupted = () => refusal('BUILD_INTERRUPTED', 'This host does not have what the step has made.');
+      try {
+        if (!(await homeSaves.saveNow(computerId, heartbeat.cancelled))) throw interrupted();
+        if (!(await keepStep(database, { versionId, number, hostId: host.hostId }))) throw interrupted();
+      } catch (error) {
+        failed(error, { computerId, versionId });
       }
     },
 

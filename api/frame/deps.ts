@@ -20,6 +20,7 @@ import type { PortLinks } from '../../models/computers/portLinks.ts';
 import type { Database } from '../../models/database/database.ts';
 import type { SpaceDatabases } from '../../models/databases/index.ts';
 import type { EgressRules } from '../../models/egress/egressRules.ts';
+import type { SealedLogs } from '../../models/environments/builds/sealedLogs.ts';
 import type { GitConnections } from '../../models/git/connections.ts';
 import type { GitCredentials } from '../../models/git/credentials.ts';
 import type { Identity } from '../../models/identity/index.ts';
@@ -61,6 +62,7 @@ export interface ApiDeps {
   hostOf: HostOf;
   liveComputers: LiveComputers;
   portLinks: PortLinks;
+  sealedLogs: SealedLogs;
   catalogue: Catalogue;
   storage: ObjectStore;
   egressGuard: EgressGuard;

@@ -31,6 +31,7 @@ import { createContentFindings, type Damage } from '../../models/drive/findings.
 import { reserveOf } from '../../models/drive/objectReserve.ts';
 import { createEgressAuthorities } from '../../models/egress/authorities.ts';
 import { createEgressRules } from '../../models/egress/egressRules.ts';
+import { createSealedLogs } from '../../models/environments/builds/sealedLogs.ts';
 import { createGitConnections } from '../../models/git/connections.ts';
 import { createGitCredentials } from '../../models/git/credentials.ts';
 import { checkMasterKey, createIdentity, openEnvelope } from '../../models/identity/index.ts';
@@ -150,6 +151,7 @@ export async function createServices({ config, logger, readers, remoteWriters, d
     tenantServer: openTenantServer(config),
     sealedProfiles: createSealedProfiles(envelope),
     sealedSaves: createSealedSaves(envelope),
+    sealedLogs: createSealedLogs(envelope),
     computerSecrets: createComputerSecrets(database, envelope),
     egressRules: createEgressRules(database),
     egressAuthorities: createEgressAuthorities(database, envelope, createAuthority),

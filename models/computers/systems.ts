@@ -1,19 +1,12 @@
 import type { Transaction } from 'sequelize';
-import { DomainError } from '../../base/errors.ts';
-import type { Config } from '../../config/index.ts';
-import { appendAudit } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
 import { findVersion, readyVersion } from '../environments/version.ts';
 import type { Computer } from './computer.ts';
-import { findHost, hasBase, noBase, requireBaseOffered } from './hosts.ts';
-import { beginToRestore } from './restoring.ts';
 import { lockSave } from './saveRows.ts';
-import { loosen } from './saves.ts';
 import { homeOf } from './snapshots.ts';
-import { change, requireQuietHome } from './starting.ts';
-import { type Asked, ask, type ComputerRequest } from './wishes.ts';
 
-interface WantedSystem {
+/** A version of an environment. */
+export interface WantedSystem {
   environmentId: string;
   /** Undefined: the newest version that is ready. */
   environmentVersion?: number | undefined;
@@ -29,7 +22,8 @@ export async function volumeOf(
   return environmentId === undefined ? {} : systemOf(tx, spaceId, { environmentId, ...wanted });
 }
 
-async function systemOf(tx: Transaction, spaceId: string, { environmentId, environmentVersion }: WantedSystem) {
+/** The columns of a computer that begins with this version. */
+export async function systemOf(tx: Transaction, spaceId: string, { environmentId, environmentVersion }: WantedSystem) {
   const { id, saveId } = await readyVersion(tx, { spaceId, environmentId, number: environmentVersion });
   const save = await lockSave(tx, saveId);
   return { homeSaveId: saveId, homeSavedAt: save?.takenAt ?? null, base: 'debian', environmentVersionId: id } as const;
@@ -44,46 +38,4 @@ export async function settingOf(
   const version = environmentVersionId === null ? undefined : await findVersion(pool, environmentVersionId);
   const { env = {}, user = null, workdir = null } = version ?? {};
   return { base, env, ...(user !== null && { user }), ...(workdir !== null && { workdir }) };
-}
-
-/**
- * Asks for a computer to get the system of an environment, and to keep its home. This is a restore: what the computer
- * has becomes a snapshot first, and a computer that runs is stopped, and starts again. Throws 404, 409
- * `ENVIRONMENT_NOT_READY`, `COMPUTER_UNPLACED`, `TOO_MANY_SNAPSHOTS` or `COMPUTER_BUSY`, 503 `ENVIRONMENTS_UNAVAILABLE`.
- */
-export async function askForSystem(
-  deps: { database: Database; config: Pick<Config, 'computers' | 'billing'> },
-  request: ComputerRequest & WantedSystem & { operationId?: string },
-): Promise<Asked> {
-  const { database, config } = deps;
-  const { spaceId, environmentId, environmentVersion: number, actor } = request;
-  await requireBaseOffered(database, 'debian', config);
-  return ask(deps, request, 'restoreComputer', 'computer.restored', async (tx, computer) => {
-    const version = await readyVersion(tx, { spaceId, environmentId, number });
-    if (computer.wish === 'restore' && computer.restoresId === version.id) return 'waits';
-    requireQuietHome(computer);
-    if (computer.environmentVersionId === version.id) return 'done';
-    if (computer.hostId === null) {
-      if (!(await isUnused(tx, computer))) throw unplaced();
-      if (computer.homeSaveId !== null) await loosen(tx, [computer.homeSaveId]);
-      await change(tx, computer, await systemOf(tx, spaceId, { environmentId, environmentVersion: number }));
-      await appendAudit(tx, spaceId, actor, 'computer.changed', computer.id);
-      return 'done';
-    }
-    const host = await findHost(database, computer.hostId);
-    if (host !== undefined && !hasBase(host, 'debian')) throw noBase();
-    await beginToRestore(deps, tx, computer, version.id);
-    return 'waits';
-  });
-}
-
-/** Whether it has no home of its own yet. What it begins with may be the system of an environment. */
-async function isUnused(tx: Transaction, { homeSaveId, environmentVersionId }: Computer): Promise<boolean> {
-  if (homeSaveId === null) return true;
-  return environmentVersionId !== null && (await findVersion(tx, environmentVersionId))?.saveId === homeSaveId;
-}
-
-function unplaced(): DomainError {
-  const detail = 'The computer has a home, but is on no host now. Wake it first.';
-  return new DomainError('conflict', 'COMPUTER_UNPLACED', detail);
 }

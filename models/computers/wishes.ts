@@ -159,7 +159,8 @@ async function forgetHead(tx: Transaction, computer: Computer): Promise<void> {
   const { homeSaveId, environmentVersionId } = computer;
   if (homeSaveId !== null) await loosen(tx, [homeSaveId]);
   const system = environmentVersionId === null ? undefined : await findVersion(tx, environmentVersionId);
-  const saveId = system?.saveId ?? null;
+  // If it began with that and never had another head, that is what cannot be opened.
+  const saveId = system?.saveId === homeSaveId ? null : (system?.saveId ?? null);
   if (saveId !== null) await lockSave(tx, saveId);
   await change(tx, computer, { homeSaveId: saveId, homeSavedAt: null });
 }

@@ -34,7 +34,7 @@ async function filesOf(database: Database, spaceId: string, from: string, pointe
   }
   const { content } = item;
   if (content === undefined) throw refusal('it is neither a file nor a folder');
-  return { '': { objectKey: content.objectKey, sha256: content.sha256.toString('hex') } };
+  return { [`./${item.name}`]: { objectKey: content.objectKey, sha256: content.sha256.toString('hex') } };
 }
 
 async function find(database: Database, spaceId: string, from: string) {

@@ -7,9 +7,10 @@ import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, type Runner, select } from '../database/sql.ts';
 import { requireKnownBase } from './bases.ts';
-import { beginBuild, requireNotBuilding } from './beginBuild.ts';
+import { beginBuild, requireNotBuilding } from './builds/beginBuild.ts';
 import { copiedFiles } from './copiedFiles.ts';
 import type { Definition } from './definition/definition.ts';
+import { markAll } from './letGo.ts';
 import type { EnvironmentStep } from './steps.ts';
 
 /** A row of `environments`. */
@@ -32,7 +33,7 @@ export type EnvironmentActor = Actor & { userId: string };
 
 const query = `SELECT e.id, e.space_id, e.name, e.base, e.steps, e.warnings, e.created_by, e.created_at,
     (SELECT MAX(v.number) FROM environment_versions v
-      WHERE v.environment_id = e.id AND v.status = 'ready' AND v.save_id IS NOT NULL) AS ready_version
+      WHERE v.environment_id = e.id AND v.status = 'ready' AND v.let_go_at IS NULL) AS ready_version
    FROM environments e`;
 
 function environmentOf(row: object): Environment {
@@ -161,6 +162,7 @@ export async function deleteEnvironment(
     await lockEnvironment(tx, spaceId, id);
     await requireNotBuilding(tx, id);
     await execute(tx, 'UPDATE environments SET deleted_at = ? WHERE id = ?', [new Date(), id]);
+    await markAll(tx, id);
     await appendAudit(tx, spaceId, actor, 'environment.deleted', id);
   });
 }

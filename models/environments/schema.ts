@@ -13,8 +13,7 @@ const initial = initialTables('environments', [
     created_by VARCHAR(40) NOT NULL,
     created_at DATETIME(3) NOT NULL,
     deleted_at DATETIME(3) NULL, -- its row stays while a computer or a save names one of its versions
-    KEY environments_space (space_id, deleted_at, id),
-    KEY environments_deleted (deleted_at, id)
+    KEY environments_space (space_id, deleted_at, id)
   )`,
   // Each build of an environment. When it is ready, its save is what computers begin with.
   `CREATE TABLE IF NOT EXISTS environment_versions (
@@ -26,7 +25,7 @@ const initial = initialTables('environments', [
     base VARCHAR(63) NOT NULL, -- that of the environment when the build began
     steps MEDIUMTEXT NOT NULL, -- JSON; those of the environment, behind those of its base if that is a template
     without_cache BOOLEAN NOT NULL,
-    save_id VARCHAR(40) NULL, -- what is built so far; NULL before that, and when the version is let go
+    save_id VARCHAR(40) NULL, -- what is built so far
     env MEDIUMTEXT NOT NULL, -- JSON; this and the next two are for the processes of its computers
     user_name VARCHAR(32) NULL, -- NULL: root
     workdir VARCHAR(1024) NULL, -- NULL: the home
@@ -35,10 +34,12 @@ const initial = initialTables('environments', [
     created_by VARCHAR(40) NOT NULL,
     created_at DATETIME(3) NOT NULL,
     ended_at DATETIME(3) NULL,
+    let_go_at DATETIME(3) NULL, -- since when it is not offered; it stays while a computer or a save names it
     UNIQUE KEY environment_versions_number (environment_id, number),
     KEY environment_versions_space (space_id),
     KEY environment_versions_save (save_id),
-    KEY environment_versions_sweep (status, created_at, id)
+    KEY environment_versions_sweep (status, created_at, id),
+    KEY environment_versions_old (let_go_at, id)
   )`,
   // The steps of a build that change files. Each ends with a save.
   `CREATE TABLE IF NOT EXISTS environment_steps (
@@ -47,6 +48,7 @@ const initial = initialTables('environments', [
     space_id VARCHAR(40) NOT NULL,
     digest CHAR(64) NOT NULL, -- of everything that its result depends on
     status ENUM('waiting','running','ran','done','kept','failed') NOT NULL, -- ran: it is not saved yet
+    plan MEDIUMTEXT NOT NULL, -- JSON; what it does, and with which variables, user and folder
     files MEDIUMTEXT NULL, -- JSON; the files of the drive that it copies
     generation INT UNSIGNED NULL, -- of the computer that runs it
     exit_code INT NULL,
@@ -54,6 +56,7 @@ const initial = initialTables('environments', [
     ended_at DATETIME(3) NULL,
     log_bytes BIGINT UNSIGNED NULL,
     sealed_log MEDIUMBLOB NULL,
+    sealed_tail BLOB NULL, -- the end of the output of a step that failed
     PRIMARY KEY (version_id, number),
     KEY environment_steps_space (space_id)
   )`,

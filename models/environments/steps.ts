@@ -22,14 +22,16 @@ export interface Setting {
 
 export const noSetting: Setting = { env: {}, workdir: null, user: null };
 
-/** A step that changes files, with its place among all steps from 1. */
-export interface PlannedStep {
-  number: number;
+/** A step that changes files. */
+export interface Plan {
   step: WorkStep;
   setting: Setting;
 }
 
-/** The files that a step copies, by their paths below the copied folder. A single file has an empty path. */
+/** The same, with its place among all steps from 1. */
+export type PlannedStep = Plan & { number: number };
+
+/** The files that a step copies, by their paths below the copied folder. A single file is `./` and its name. */
 export type CopiedFiles = Record<string, { objectKey: string; sha256: string }>;
 
 /** The steps that change files, and the setting behind all steps. Paths become absolute. */

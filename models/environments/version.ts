@@ -2,7 +2,7 @@ import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
-import { execute, type Runner, select } from '../database/sql.ts';
+import { type Runner, select } from '../database/sql.ts';
 import type { EnvironmentStep, Setting } from './steps.ts';
 
 export type VersionStatus = 'building' | 'ready' | 'failed' | 'cancelled';
@@ -18,7 +18,7 @@ export interface Version extends Setting {
   base: string;
   steps: EnvironmentStep[];
   withoutCache: boolean;
-  /** What is built so far. Null before the first step is saved, and once the version is let go. */
+  /** What is built so far. Null before the first step is saved, and of a version that is not ready in the end. */
   saveId: string | null;
   operationId: string;
   errorCode: string | null;
@@ -74,7 +74,7 @@ export async function getVersion(
 
 /** Newest first. Without those that were let go. */
 export function listVersions(database: Database, environmentId: string, page: PageRequest): Promise<Page<Version>> {
-  const sql = `${query} WHERE v.environment_id = ? AND (v.status <> 'ready' OR v.save_id IS NOT NULL)`;
+  const sql = `${query} WHERE v.environment_id = ? AND v.let_go_at IS NULL`;
   return readPage(database, page, { sql, values: [environmentId], by: 'v.id', order: 'desc', read: versionOf });
 }
 
@@ -103,7 +103,7 @@ export async function readyVersion(
   const living = 'SELECT id FROM environments WHERE id = ? AND space_id = ? AND deleted_at IS NULL';
   if ((await select(on, living, [environmentId, spaceId])).length === 0) throw notFound('environment');
   const [also, values] = number === undefined ? ['', []] : ['AND v.number = ?', [number]];
-  const sql = `${query} WHERE v.environment_id = ? AND v.status = 'ready' AND v.save_id IS NOT NULL ${also}
+  const sql = `${query} WHERE v.environment_id = ? AND v.status = 'ready' AND v.let_go_at IS NULL ${also}
     ORDER BY v.number DESC LIMIT 1`;
   const [row] = await select<object>(on, sql, [environmentId, ...values]);
   if (row !== undefined) return versionOf(row) as ReadyVersion;
@@ -131,7 +131,7 @@ export async function usedEnvironments(
 ): Promise<Map<string, UsedEnvironment>> {
   if (versionIds.length === 0) return new Map();
   const newer = `SELECT 1 FROM environment_versions n
-    WHERE n.environment_id = v.environment_id AND n.number > v.number AND n.status = 'ready' AND n.save_id IS NOT NULL`;
+    WHERE n.environment_id = v.environment_id AND n.number > v.number AND n.status = 'ready' AND n.let_go_at IS NULL`;
   const sql = `SELECT v.id AS version_id, e.id, e.name, v.number, EXISTS (${newer}) AS is_outdated
     FROM environment_versions v JOIN environments e ON e.id = v.environment_id AND e.deleted_at IS NULL
     WHERE v.id IN (?)`;
@@ -145,7 +145,7 @@ export async function usedEnvironments(
   );
 }
 
-/** Notes the save that has all that is built so far. The save is locked. */
-export async function noteBuilt(tx: Transaction, versionId: string, saveId: string): Promise<void> {
-  await execute(tx, 'UPDATE environment_versions SET save_id = ? WHERE id = ?', [saveId, versionId]);
+/** The computer on which a version is built. Its id follows from that of the version, so there is one. */
+export function builderOf({ id, spaceId }: Pick<Version, 'id' | 'spaceId'>): { spaceId: string; computerId: string } {
+  return { spaceId, computerId: id.replace(/^evr_/, 'cmp_') };
 }

@@ -4,6 +4,7 @@ import { chatOperations } from './chat.ts';
 import { computerOperations } from './computers.ts';
 import { databaseOperations } from './databases.ts';
 import { driveOperations } from './drive.ts';
+import { environmentOperations } from './environments.ts';
 import { gitOperations } from './git.ts';
 import { identityOperations } from './identity.ts';
 import type { OperationDefinition } from './operation.ts';
@@ -14,6 +15,7 @@ const operations: Readonly<Record<OperationKind, OperationDefinition>> = {
   ...computerOperations,
   ...databaseOperations,
   ...driveOperations,
+  ...environmentOperations,
   ...gitOperations,
   ...billingOperations,
   ...identityOperations,

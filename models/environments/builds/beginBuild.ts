@@ -1,13 +1,13 @@
 import type { Transaction } from 'sequelize';
-import { DomainError } from '../../base/errors.ts';
-import { requireBaseOffered } from '../computers/hosts.ts';
-import { lockSave } from '../computers/saveRows.ts';
-import { insert, select } from '../database/sql.ts';
-import { operationModels } from '../operations/operation.ts';
-import { originOf } from './bases.ts';
-import type { Environment, EnvironmentActor, EnvironmentDeps } from './environment.ts';
-import { type CopiedFiles, digestsOf, planOf } from './steps.ts';
-import { findVersion } from './version.ts';
+import { DomainError } from '../../../base/errors.ts';
+import { requireBaseOffered } from '../../computers/hosts.ts';
+import { lockSave } from '../../computers/saveRows.ts';
+import { insert, select } from '../../database/sql.ts';
+import { operationModels } from '../../operations/operation.ts';
+import { originOf } from '../bases.ts';
+import type { Environment, EnvironmentActor, EnvironmentDeps } from '../environment.ts';
+import { type CopiedFiles, digestsOf, planOf } from '../steps.ts';
+import { findVersion } from '../version.ts';
 
 /**
  * Orders the build of a new version of an environment, which its operation does. Everything that the build depends on is
@@ -34,6 +34,8 @@ export async function beginBuild(
   const origin = await originOf(tx, spaceId, base);
   if (origin.saveId !== null) await lockSave(tx, origin.saveId);
   const steps = [...origin.steps, ...environment.steps];
+  // A version is a save, even if it is only the base.
+  if (origin.saveId === null && planOf(origin.setting, steps).work.length === 0) steps.push({ run: 'true' });
   const { work, end } = planOf(origin.setting, steps);
   const filesOf = (from: string) => files.get(from) ?? {};
   const digests = digestsOf(origin.name, work, filesOf);
@@ -58,9 +60,9 @@ export async function beginBuild(
     createdBy: actor.userId,
     createdAt: new Date(),
   });
-  for (const [index, { number, step }] of work.entries()) {
-    const copied = 'copy' in step ? filesOf(step.copy.from) : null;
-    const row = { versionId, number, spaceId, digest: digests[index], status: 'waiting', files: copied };
+  for (const [index, { number, ...plan }] of work.entries()) {
+    const copied = 'copy' in plan.step ? filesOf(plan.step.copy.from) : null;
+    const row = { versionId, number, spaceId, digest: digests[index], status: 'waiting', plan, files: copied };
     await insert(tx, 'environment_steps', row);
   }
   return true;

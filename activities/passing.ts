@@ -1,5 +1,5 @@
-import { DomainError } from '../../base/errors.ts';
-import { isAway } from '../../models/database/unavailable.ts';
+import { DomainError } from '../base/errors.ts';
+import { isAway } from '../models/database/unavailable.ts';
 
 const codes = [
   'COMPUTER_WAKES',

@@ -1,0 +1,129 @@
+import { ApplicationFailure } from '@temporalio/activity';
+import { DomainError } from '../../base/errors.ts';
+import type { HostClient } from '../../integrations/computers/hostClient.ts';
+import { maskedOutput } from '../../integrations/computers/output/maskedOutput.ts';
+import { type Exit, noteOf } from '../../integrations/computers/processes/records.ts';
+import { getComputer } from '../../models/computers/computer.ts';
+import { noteStepBegun, noteStepEnd, type StepEnd, stepToRun } from '../../models/environments/builds/builds.ts';
+import { planOfStep, processIdOf } from '../../models/environments/builds/stepRows.ts';
+import { builderOf, type Version } from '../../models/environments/version.ts';
+import { keepAlive } from '../keepAlive.ts';
+import { isPassing } from '../passing.ts';
+import type { EnvironmentDeps } from './deps.ts';
+import { StepLog } from './stepLog.ts';
+import { processOfStep, writeFiles } from './stepWork.ts';
+
+interface Which {
+  versionId: string;
+  number: number;
+}
+
+/**
+ * Runs a step of a build, or goes on with one that another worker began: the process id has the version's id and the
+ * step's number, so it is started once. How the step ended is recorded together with its output.
+ */
+export function createRunStep(deps: EnvironmentDeps) {
+  const { config, database, liveComputers, logger, sealedLogs, secrets } = deps;
+
+  return async function runEnvironmentStep(which: Which): Promise<void> {
+    using heartbeat = keepAlive();
+    const order = await stepToRun(deps, which.versionId, which.number);
+    if (order === undefined) return;
+    try {
+      const client = await computerFor(which, order);
+      const end = await run(client, which, order.version, heartbeat.cancelled);
+      await noteStepEnd(deps, which, end);
+    } catch (error) {
+      heartbeat.cancelled.throwIfAborted();
+      logger.warn({ err: error, ...which }, 'A step of an environment could not be run.');
+      throw failureOf(error);
+    }
+  };
+
+  /** The computer, awake, in the start in which the step begins or has begun. */
+  async function computerFor(
+    which: Which,
+    { version, isBegun, generation }: { version: Version; isBegun: boolean; generation: number | null },
+  ): Promise<HostClient> {
+    const builder = builderOf(version);
+    const current = async () => (await getComputer(database, builder.spaceId, builder.computerId)).generation;
+    if (isBegun) {
+      // The files may be half changed.
+      if ((await current()) !== generation) throw interrupted();
+      return liveComputers.running(builder);
+    }
+    const by = { userId: version.createdBy, credentialId: null, address: null };
+    const client = await liveComputers.awake(builder, by);
+    await noteStepBegun(deps, { ...which, generation: await current() });
+    return client;
+  }
+
+  async function run(client: HostClient, which: Which, version: Version, signal: AbortSignal): Promise<StepEnd> {
+    const { plan, files } = await planOfStep(database.pool, which);
+    const processId = processIdOf(which);
+    // Files that were written before may have another owner by now.
+    if ('copy' in plan.step && !(await isKnown(client, processId))) {
+      await writeFiles(deps, client, plan.step.copy.to, files, signal);
+    }
+    const process = processOfStep(plan);
+    if (process === undefined) return { exitCode: 0, logBytes: 0, sealedLog: null, sealedTail: null };
+    await client.startProcess({ ...process, processId, timeoutMs: config.environments.stepMs });
+    const masks = () => secrets.redactors.forSpace(version.spaceId);
+    const log = new StepLog();
+    let exit: Exit | undefined;
+    const output = maskedOutput((wanted) => client.output(processId, wanted), masks, { follow: true, signal });
+    for await (const record of output) {
+      if (record.kind === 'exit') exit = noteOf<Exit>(record);
+      else log.push(record);
+    }
+    if (exit === undefined) {
+      throw new DomainError('unavailable', connectionLost, 'The connection to the computer was lost.');
+    }
+    const code = codeOf(exit);
+    const of = { ...which, spaceId: version.spaceId };
+    return {
+      exitCode: exit.exitCode,
+      code,
+      logBytes: log.position,
+      sealedLog: log.position === 0 ? null : await sealedLogs.seal(of, 'log', log.encoded()),
+      sealedTail: code === undefined ? null : await sealedLogs.seal(of, 'tail', log.last()),
+    };
+  }
+}
+
+const connectionLost = 'COMPUTER_CONNECTION_LOST';
+
+/** Why a step failed. Undefined if it succeeded. */
+function codeOf({ state, exitCode, killedBy }: Exit): string | undefined {
+  if (exitCode === 0) return undefined;
+  if (killedBy === 'timeout') return 'STEP_TIMED_OUT';
+  if (killedBy === 'memory') return 'STEP_OUT_OF_MEMORY';
+  return killedBy === 'stop' || state === 'lost' ? 'BUILD_INTERRUPTED' : 'STEP_FAILED';
+}
+
+async function isKnown(client: HostClient, processId: string): Promise<boolean> {
+  try {
+    await client.process(processId);
+    return true;
+  } catch (error) {
+    if (error instanceof DomainError && error.code === 'PROCESS_NOT_FOUND') return false;
+    throw error;
+  }
+}
+
+function interrupted(): DomainError {
+  return new DomainError('conflict', 'BUILD_INTERRUPTED', 'The computer of the build was started anew.');
+}
+
+/** What passes by itself is tried again. The details are in the log, not in the history. */
+function failureOf(error: unknown): unknown {
+  if (!(error instanceof DomainError)) return error;
+  const code =
+    error.kind === 'notFound'
+      ? 'BUILDER_DELETED'
+      : error.code === 'COMPUTER_NOT_RUNNING'
+        ? 'BUILD_INTERRUPTED'
+        : error.code;
+  const nonRetryable = !isPassing(error) && error.code !== connectionLost;
+  return ApplicationFailure.create({ type: code, message: code, nonRetryable });
+}

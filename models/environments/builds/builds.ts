@@ -1,0 +1,171 @@
+import type { Transaction } from 'sequelize';
+import { DomainError } from '../../../base/errors.ts';
+import { lockLivingSpace } from '../../audit/livingSpace.ts';
+import type { Computer } from '../../computers/computer.ts';
+import { insertComputer, lockAnyComputer, roomFor } from '../../computers/computers.ts';
+import { transaction } from '../../database/database.ts';
+import { execute, select } from '../../database/sql.ts';
+import { type Waiting, waitingIn } from '../../sweeping/oldestFirst.ts';
+import type { EnvironmentDeps } from '../environment.ts';
+import { builderOf, findVersion, lockVersion, type Version } from '../version.ts';
+import { endBuild } from './endBuild.ts';
+import { lastKept, noteBuilt } from './layers.ts';
+import { changeStep, stepRows } from './stepRows.ts';
+
+/** What the workflow of a build does next. */
+export type BuildStep =
+  | { do: 'rest'; badEnd?: { status: 'failed' | 'cancelled'; code: string | null } }
+  | { do: 'run'; number: number }
+  | { do: 'save'; number: number; hostId: string };
+
+/**
+ * Looks at a build: makes its computer, records what has become of it, and decides the next step. The decision is in the
+ * rows, so asking again gives the same step.
+ */
+export async function nextOfBuild(deps: EnvironmentDeps, versionId: string): Promise<BuildStep> {
+  const { database } = deps;
+  const seen = await findVersion(database.pool, versionId);
+  if (seen === undefined) return { do: 'rest' };
+  if (seen.status !== 'building') return restOf(seen);
+  try {
+    await transaction(database, (tx) => prepare(deps, tx, seen));
+  } catch (error) {
+    // There is no room for the computer, or the space was deleted.
+    if (!(error instanceof DomainError)) throw error;
+    await failBuild(deps, versionId, error.code);
+  }
+  return transaction(database, async (tx) => {
+    // The computer is locked before the version, as everywhere.
+    const builder = await lockAnyComputer(tx, builderOf(seen).computerId);
+    const version = await lockVersion(tx, versionId);
+    return version?.status === 'building' ? decide(deps, tx, version, builder) : restOf(version);
+  });
+}
+
+function restOf(version: Version | undefined): BuildStep {
+  const status = version?.status;
+  if (status !== 'failed' && status !== 'cancelled') return { do: 'rest' };
+  return { do: 'rest', badEnd: { status, code: version?.errorCode ?? null } };
+}
+
+/** Skips the steps that are kept from earlier builds, and makes the computer for the others. Once for a build. */
+async function prepare({ config }: EnvironmentDeps, tx: Transaction, seen: Version): Promise<void> {
+  const { id, spaceId } = seen;
+  await lockLivingSpace(tx, spaceId);
+  const version = await lockVersion(tx, id);
+  const steps = await stepRows(tx, [id]);
+  const isNew = steps.every(({ status, startedAt }) => status === 'waiting' && startedAt === null);
+  if (version?.status !== 'building' || !isNew) return;
+  const kept = version.withoutCache ? undefined : await lastKept(tx, spaceId, steps);
+  if (kept !== undefined) {
+    await noteBuilt(tx, version, kept.saveId);
+    const sql = "UPDATE environment_steps SET status = 'kept' WHERE version_id = ? AND number <= ?";
+    await execute(tx, sql, [id, kept.number]);
+  }
+  const builder = builderOf(version).computerId;
+  if (steps.every(({ number }) => number <= (kept?.number ?? 0))) return;
+  if ((await roomFor(tx, spaceId, builder, config)) === 'known') return;
+  const sql = 'SELECT name FROM environments WHERE id = ?';
+  const [environment] = await select<{ name: string }>(tx, sql, [version.environmentId]);
+  const homeSaveId = kept?.saveId ?? version.saveId;
+  const row = { name: `Build of ${environment?.name} v${version.number}`, base: 'debian', homeSaveId };
+  await insertComputer(tx, { id: builder, spaceId, createdBy: version.createdBy, row });
+}
+
+async function decide(
+  deps: EnvironmentDeps,
+  tx: Transaction,
+  version: Version,
+  builder: Computer | undefined,
+): Promise<BuildStep> {
+  const next = (await stepRows(tx, [version.id])).find(({ status }) => status !== 'done' && status !== 'kept');
+  if (next === undefined) {
+    await endBuild(deps, tx, version, { status: 'ready' });
+    return { do: 'rest' };
+  }
+  const fail = async (code: string): Promise<BuildStep> => {
+    await endBuild(deps, tx, version, { status: 'failed', code });
+    return { do: 'rest', badEnd: { status: 'failed', code } };
+  };
+  if (builder === undefined || builder.deletedAt !== null) return fail('BUILDER_DELETED');
+  const { number } = next;
+  if (next.status !== 'ran') return { do: 'run', number };
+  if (builder.hostId === null || builder.generation !== next.generation) return fail('BUILD_INTERRUPTED');
+  return { do: 'save', number, hostId: builder.hostId };
+}
+
+/** A step that is to be run, and whether a worker has begun it. */
+export async function stepToRun(
+  { database }: Pick<EnvironmentDeps, 'database'>,
+  versionId: string,
+  number: number,
+): Promise<{ version: Version; isBegun: boolean; generation: number | null } | undefined> {
+  const version = await findVersion(database.pool, versionId);
+  const row = (await stepRows(database.pool, [versionId])).find((one) => one.number === number);
+  if (version?.status !== 'building' || row === undefined) return undefined;
+  const { status, generation } = row;
+  if (status !== 'waiting' && status !== 'running') return undefined;
+  return { version, isBegun: status === 'running', generation };
+}
+
+/** Notes that a step begins now, in this start of its computer. */
+export async function noteStepBegun(
+  { database }: Pick<EnvironmentDeps, 'database'>,
+  where: { versionId: string; number: number; generation: number },
+): Promise<void> {
+  const { versionId, number, generation } = where;
+  await transaction(database, async (tx) => {
+    const version = await lockVersion(tx, versionId);
+    if (version?.status !== 'building') return;
+    await changeStep(tx, { versionId, number }, { status: 'running', generation, startedAt: new Date() });
+  });
+}
+
+/** How a step ended. With a `code`, it failed, and so does the build. */
+export interface StepEnd {
+  exitCode: number | null;
+  code?: string | undefined;
+  logBytes: number;
+  sealedLog: Buffer | null;
+  sealedTail: Buffer | null;
+}
+
+export async function noteStepEnd(
+  deps: EnvironmentDeps,
+  { versionId, number }: { versionId: string; number: number },
+  { code, ...end }: StepEnd,
+): Promise<void> {
+  await transaction(deps.database, async (tx) => {
+    const version = await lockVersion(tx, versionId);
+    const step = (await stepRows(tx, [versionId])).find((one) => one.number === number);
+    if (version?.status !== 'building' || step?.status !== 'running') return;
+    const status = code === undefined ? 'ran' : 'failed';
+    await changeStep(tx, step, { ...end, status, endedAt: new Date() });
+    if (code !== undefined) await endBuild(deps, tx, version, { status: 'failed', code });
+  });
+}
+
+/** Ends a build that cannot go on. */
+export async function failBuild(deps: EnvironmentDeps, versionId: string, code: string): Promise<void> {
+  await transaction(deps.database, async (tx) => {
+    const version = await lockVersion(tx, versionId);
+    if (version?.status === 'building') await endBuild(deps, tx, version, { status: 'failed', code });
+  });
+}
+
+export async function cancelBuild(deps: EnvironmentDeps, versionId: string): Promise<void> {
+  await transaction(deps.database, async (tx) => {
+    const version = await lockVersion(tx, versionId);
+    if (version?.status === 'building') await endBuild(deps, tx, version, { status: 'cancelled' });
+  });
+}
+
+/** Builds whose operation has ended without them, as when an operator ends its workflow. */
+export const lostBuilds = waitingIn<Waiting & { isCancelled: number }>({
+  table: 'environment_versions v',
+  joins: "JOIN operations o ON o.id = v.operation_id AND o.status <> 'running'",
+  id: 'v.id',
+  columns: ["o.status = 'cancelled' AS is_cancelled"],
+  where: "v.status = 'building'",
+  time: 'v.created_at',
+});

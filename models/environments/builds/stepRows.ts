@@ -1,0 +1,71 @@
+import type { Transaction } from 'sequelize';
+import { notFound } from '../../../base/errors.ts';
+import { execute, type Runner, select } from '../../database/sql.ts';
+import type { CopiedFiles, Plan } from '../steps.ts';
+
+/** `ran`: it has succeeded, and is not saved yet. `kept`: an earlier build has done it. */
+export type StepStatus = 'waiting' | 'running' | 'ran' | 'done' | 'kept' | 'failed';
+
+/** A row of `environment_steps`: a step that changes files, in one build. */
+export interface StepRow {
+  versionId: string;
+  /** Its place among all steps of the version, from 1. */
+  number: number;
+  spaceId: string;
+  /** Of everything that its result depends on. */
+  digest: string;
+  status: StepStatus;
+  /** Which start of its computer it runs in. */
+  generation: number | null;
+  exitCode: number | null;
+  startedAt: Date | null;
+  endedAt: Date | null;
+  /** The length of its output. */
+  logBytes: number | null;
+}
+
+const columns = `version_id, number, space_id, digest, status, generation, exit_code, started_at, ended_at, log_bytes`;
+
+/** The steps of these versions, in order. */
+export async function stepRows(on: Runner, versionIds: readonly string[]): Promise<StepRow[]> {
+  if (versionIds.length === 0) return [];
+  const sql = `SELECT ${columns} FROM environment_steps WHERE version_id IN (?) ORDER BY version_id, number`;
+  const rows = await select<StepRow>(on, sql, [versionIds]);
+  return rows.map((row) => ({ ...row, logBytes: row.logBytes === null ? null : Number(row.logBytes) }));
+}
+
+/** What a step does, and the files that it copies. */
+export async function planOfStep(
+  on: Runner,
+  { versionId, number }: Pick<StepRow, 'versionId' | 'number'>,
+): Promise<{ plan: Plan; files: CopiedFiles }> {
+  const sql = 'SELECT plan, files FROM environment_steps WHERE version_id = ? AND number = ?';
+  const [row] = await select<{ plan: string; files: string | null }>(on, sql, [versionId, number]);
+  if (row === undefined) throw notFound('step');
+  return { plan: JSON.parse(row.plan) as Plan, files: JSON.parse(row.files ?? '{}') as CopiedFiles };
+}
+
+/** The process that does a step, so that a step is run once. */
+export function processIdOf({ versionId, number }: Pick<StepRow, 'versionId' | 'number'>): string {
+  return `${versionId}-${number}`;
+}
+
+export async function changeStep(
+  tx: Transaction,
+  { versionId, number }: Pick<StepRow, 'versionId' | 'number'>,
+  changes: Partial<StepRow> & { sealedLog?: Buffer | null; sealedTail?: Buffer | null },
+): Promise<void> {
+  const sql = 'UPDATE environment_steps SET ? WHERE version_id = ? AND number = ?';
+  await execute(tx, sql, [changes, versionId, number]);
+}
+
+/** The sealed log of a step, or the sealed end of it. */
+export async function sealedOutput(
+  on: Runner,
+  { versionId, number }: Pick<StepRow, 'versionId' | 'number'>,
+  part: 'log' | 'tail',
+): Promise<Buffer | undefined> {
+  const sql = `SELECT sealed_${part} AS sealed FROM environment_steps WHERE version_id = ? AND number = ?`;
+  const [row] = await select<{ sealed: Buffer | null }>(on, sql, [versionId, number]);
+  return row?.sealed ?? undefined;
+}

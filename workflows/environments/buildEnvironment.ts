@@ -1,0 +1,86 @@
+import {
+  ActivityCancellationType,
+  CancellationScope,
+  isCancellation,
+  proxyActivities,
+  setCurrentDetails,
+} from '@temporalio/workflow';
+import type { HostActivities } from '../../activities/computers/hostActivities.ts';
+import type { Activities, RunQueueActivities } from '../../activities/main.ts';
+import type { BuildStep } from '../../models/environments/builds/builds.ts';
+import { codeOf, type WorkOf } from '../actor.ts';
+import { tellBadEnd } from '../outcome.ts';
+import { patiently, promptly, rows } from '../retries.ts';
+
+export interface BuildEnvironmentInput {
+  versionId: string;
+  /** The task queue of the activity that runs a step. */
+  runQueue: string;
+  /** A host's queue is named by this prefix and the host's id. */
+  queuePrefix: string;
+  stepMs: number;
+  hostLostMs: number;
+  heartbeatTimeoutMs: number;
+}
+
+/** Time for the computer to wake before a step, for the files that it copies, and for outages. */
+const marginMs = 30 * 60_000;
+
+const { lookAtBuild, failBuild, cancelBuild, removeBuilder } = proxyActivities<Activities>(rows);
+
+/**
+ * Builds a version of an environment: runs its steps one by one on a computer of its own, and saves what each has made.
+ * The computer is removed in any case.
+ */
+export async function buildEnvironment(input: BuildEnvironmentInput): Promise<void> {
+  const { versionId } = input;
+  try {
+    const badEnd = await build(input);
+    if (badEnd !== undefined) tellBadEnd('Build', badEnd);
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+    await CancellationScope.nonCancellable(() => cancelBuild({ versionId }));
+    tellBadEnd('Build', { status: 'cancelled' });
+  }
+  await CancellationScope.nonCancellable(() => removeBuilder({ versionId }));
+}
+
+async function build(input: BuildEnvironmentInput) {
+  const { versionId } = input;
+  for (;;) {
+    const next = await lookAtBuild({ versionId });
+    if (next.do === 'rest') return next.badEnd;
+    setCurrentDetails(`${next.do} step ${next.number}`);
+    const code = await codeOf(next.do === 'run' ? run(input, next) : save(input, next));
+    if (code !== undefined) await failBuild({ versionId, code });
+  }
+}
+
+type Do<Name> = Extract<WorkOf<BuildStep>, { do: Name }>;
+
+/** If its worker dies, the program goes on and the next worker reads on. The process has its own timeout. */
+function run({ versionId, runQueue, stepMs, heartbeatTimeoutMs }: BuildEnvironmentInput, { number }: Do<'run'>) {
+  const { runEnvironmentStep } = proxyActivities<RunQueueActivities>({
+    taskQueue: runQueue,
+    scheduleToCloseTimeout: stepMs + marginMs,
+    heartbeatTimeout: heartbeatTimeoutMs,
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    retry: patiently,
+  });
+  return runEnvironmentStep({ versionId, number });
+}
+
+function save(input: BuildEnvironmentInput, { number, hostId }: Do<'save'>) {
+  const { versionId, queuePrefix, hostLostMs, heartbeatTimeoutMs } = input;
+  const { saveEnvironmentStep } = proxyActivities<HostActivities>({
+    taskQueue: `${queuePrefix}${hostId}`,
+    // A host that takes no work for so long is lost, and what the step has made with it.
+    scheduleToStartTimeout: hostLostMs,
+    // The first save of a system has all of it.
+    startToCloseTimeout: '4 hours',
+    heartbeatTimeout: heartbeatTimeoutMs,
+    summary: hostId,
+    retry: { ...promptly, maximumAttempts: 30 },
+  });
+  return saveEnvironmentStep({ versionId, number });
+}
