@@ -9,6 +9,7 @@ export { databases } from './databases/index.ts';
 export { desktops } from './desktops/index.ts';
 export { drive } from './drive/index.ts';
 export { egress } from './egress/index.ts';
+export { environments } from './environments/index.ts';
 export { git } from './git/index.ts';
 export { identity } from './identity/index.ts';
 export { mcp } from './mcp/index.ts';

@@ -1,5 +1,6 @@
-import { isOutput, positionAfter, RecordDecoder } from '../../integrations/computers/processes/records.ts';
+import { positionAfter, RecordDecoder } from '../../integrations/computers/processes/records.ts';
 import type { OutputRecord } from '../../integrations/computers/types.ts';
+import { recordFrom } from '../computers/processes/sendText.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
 /** The records of a log in the store, from a position on. */
@@ -14,17 +15,10 @@ export async function* storedRecords(
     for await (const chunk of bytes) {
       for (const record of decoder.push(chunk as Buffer)) {
         const isOver = record.kind !== 'exit' && positionAfter(record) <= after;
-        if (!isOver) yield from(record, after);
+        if (!isOver) yield recordFrom(record, after);
       }
     }
   } finally {
     bytes.destroy();
   }
-}
-
-/** The part of a record that comes after a position. */
-function from(record: OutputRecord, after: number): OutputRecord {
-  const { kind, position, payload } = record;
-  if (!isOutput(kind) || position >= after) return record;
-  return { kind, position: after, payload: payload.subarray(after - position) };
 }

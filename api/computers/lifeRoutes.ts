@@ -20,7 +20,7 @@ import { presentComputer } from './routes.ts';
 
 /** Routes that change whether a computer runs. A workflow does it, and the request waits for that. */
 export function lifeRoutes(deps: RouteDeps) {
-  const { config, database, liveComputers } = deps;
+  const { database, liveComputers } = deps;
   const router = createRouter();
 
   router.post('/api/spaces/:spaceId/computers/:computerId/wake', async (req, res) => {
@@ -55,7 +55,7 @@ export function lifeRoutes(deps: RouteDeps) {
     await makeOnce<'forkComputer'>(deps, req, res, 'computer', async (id) => {
       const asked = await askToFork(deps, { spaceId, computerId, id, name, actor: actorOf(req) });
       const { operation } = asked;
-      if (operation === undefined) return presentComputer(asked.computer, config);
+      if (operation === undefined) return presentComputer(deps, asked.computer);
       const outcome = await outcomeOf(deps, req, operation);
       return outcome instanceof GoesOn ? outcome : show({ spaceId, computerId: id });
     });
@@ -68,7 +68,7 @@ export function lifeRoutes(deps: RouteDeps) {
   });
 
   async function show({ spaceId, computerId }: { spaceId: string; computerId: string }) {
-    return presentComputer(await getComputer(database, spaceId, computerId), config);
+    return presentComputer(deps, await getComputer(database, spaceId, computerId));
   }
 
   const done = (req: Request, res: Response, { operation }: Asked) => doneOrLater(deps, req, res, operation);

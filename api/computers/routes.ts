@@ -1,13 +1,15 @@
-import type { Config } from '../../config/index.ts';
 import { type Computer, getComputer, limitsOf, listComputers } from '../../models/computers/computer.ts';
 import type { ComputerFields } from '../../models/computers/computers.ts';
 import { defaultComputer } from '../../models/computers/defaultComputer.ts';
+import { askForSystem } from '../../models/computers/newSystem.ts';
 import { useOf } from '../../models/computers/quotas.ts';
 import { detailOf } from '../../models/computers/reasons.ts';
+import { type UsedEnvironment, usedEnvironments } from '../../models/environments/version.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
+import { doneOrLater } from '../frame/operationAnswer.ts';
 import { type BodyOf, bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
@@ -20,14 +22,14 @@ export function computerRoutes(deps: RouteDeps) {
   router.get('/api/spaces/:spaceId/computers', async (req, res) => {
     const { spaceId } = pathOf<'listComputers'>(req);
     const { data, nextCursor } = await listComputers(database, spaceId, pageOf(req));
-    answer<'listComputers'>(res, 200, { data: data.map((computer) => presentComputer(computer, config)), nextCursor });
+    answer<'listComputers'>(res, 200, { data: await presentComputers(deps, data), nextCursor });
   });
 
   router.post('/api/spaces/:spaceId/computers', async (req, res) => {
     const { spaceId } = pathOf<'createComputer'>(req);
     const fields = fieldsOf(bodyOf<'createComputer'>(req));
     await makeOnce<'createComputer'>(deps, req, res, 'computer', async (id) =>
-      presentComputer(await computers.create(spaceId, id, fields, actorOf(req)), config),
+      presentComputer(deps, await computers.create(spaceId, id, fields, actorOf(req))),
     );
   });
 
@@ -47,14 +49,20 @@ export function computerRoutes(deps: RouteDeps) {
 
   router.get('/api/spaces/:spaceId/computers/:computerId', async (req, res) => {
     const { spaceId, computerId } = pathOf<'getComputer'>(req);
-    answer<'getComputer'>(res, 200, presentComputer(await getComputer(database, spaceId, computerId), config));
+    answer<'getComputer'>(res, 200, await presentComputer(deps, await getComputer(database, spaceId, computerId)));
   });
 
   router.patch('/api/spaces/:spaceId/computers/:computerId', async (req, res) => {
     const { spaceId, computerId } = pathOf<'updateComputer'>(req);
-    const fields = fieldsOf(bodyOf<'updateComputer'>(req));
-    const computer = await computers.update(spaceId, computerId, fields, actorOf(req));
-    answer<'updateComputer'>(res, 200, presentComputer(computer, config));
+    const { environmentId, environmentVersion, ...body } = bodyOf<'updateComputer'>(req);
+    const actor = actorOf(req);
+    if (Object.keys(body).length > 0) await computers.update(spaceId, computerId, fieldsOf(body), actor);
+    if (environmentId !== undefined) {
+      const asked = await askForSystem(deps, { spaceId, computerId, environmentId, environmentVersion, actor });
+      if (!(await doneOrLater(deps, req, res, asked.operation))) return;
+    }
+    const computer = await getComputer(database, spaceId, computerId);
+    answer<'updateComputer'>(res, 200, await presentComputer(deps, computer));
   });
 
   return router;
@@ -97,7 +105,27 @@ export function metricsRoutes(deps: Pick<RouteDeps, 'database' | 'hostOf'>) {
   return router;
 }
 
-export function presentComputer(computer: Computer, config: Pick<Config, 'computers'>): AnswerOf<'getComputer'> {
+type PresentDeps = Pick<RouteDeps, 'config' | 'database'>;
+
+export async function presentComputer(deps: PresentDeps, computer: Computer): Promise<AnswerOf<'getComputer'>> {
+  const [shown] = await presentComputers(deps, [computer]);
+  return shown as AnswerOf<'getComputer'>;
+}
+
+export async function presentComputers(
+  { config, database }: PresentDeps,
+  computers: readonly Computer[],
+): Promise<AnswerOf<'getComputer'>[]> {
+  const versionIds = computers.flatMap(({ environmentVersionId: id }) => (id === null ? [] : [id]));
+  const used = await usedEnvironments(database, versionIds);
+  return computers.map((computer) => present(computer, used.get(computer.environmentVersionId ?? '') ?? null, config));
+}
+
+function present(
+  computer: Computer,
+  environment: UsedEnvironment | null,
+  config: RouteDeps['config'],
+): AnswerOf<'getComputer'> {
   const { id, spaceId, name, defaultOf, status, errorCode, errorDetail, labels, envNames, generation } = computer;
   const failed = computer.homeSaveFailed;
   const { cpuMilli, ...limits } = limitsOf(computer, config);
@@ -120,5 +148,7 @@ export function presentComputer(computer: Computer, config: Pick<Config, 'comput
     statusAt: time(computer.statusAt),
     homeSavedAt: computer.homeSavedAt === null ? null : time(computer.homeSavedAt),
     homeSaveError: failed === null ? null : { code: failed, detail: detailOf(failed) },
+    base: computer.base,
+    environment,
   };
 }

@@ -12,11 +12,11 @@ import { doneOrLater, GoesOn, outcomeOf } from '../frame/operationAnswer.ts';
 import { bodyOf, pageOf, pathOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { time } from '../frame/times.ts';
-import { presentComputer } from './routes.ts';
+import { presentComputer, presentComputers } from './routes.ts';
 
 /** Snapshots of computers, and what is made from them. */
 export function snapshotRoutes(deps: RouteDeps) {
-  const { config, database } = deps;
+  const { database } = deps;
   const router = createRouter();
 
   router.get('/api/spaces/:spaceId/computers/:computerId/snapshots', async (req, res) => {
@@ -43,7 +43,7 @@ export function snapshotRoutes(deps: RouteDeps) {
     const asked = await askToRestore(deps, { spaceId, computerId, snapshotId, actor: actorOf(req) });
     if (!(await doneOrLater(deps, req, res, asked.operation))) return;
     const computer = await getComputer(database, spaceId, computerId);
-    answer<'restoreComputer'>(res, 200, presentComputer(computer, config));
+    answer<'restoreComputer'>(res, 200, await presentComputer(deps, computer));
   });
 
   router.get('/api/spaces/:spaceId/snapshots', async (req, res) => {
@@ -66,7 +66,7 @@ export function snapshotRoutes(deps: RouteDeps) {
     const { count, name } = bodyOf<'createComputersFromSnapshot'>(req);
     await makeOnce<'createComputersFromSnapshot'>(deps, req, res, 'computer', async (id) => {
       const made = await makeFromSnapshot(deps, { ...where, id, count, name, actor: actorOf(req) });
-      return { data: made.map((computer) => presentComputer(computer, config)) };
+      return { data: await presentComputers(deps, made) };
     });
   });
 

@@ -162,7 +162,7 @@ function presentProcess({ processId, ...info }: ProcessInfo, redactor: Pick<Reda
 }
 
 /** Atrium starts its own processes under these predictable ids. */
-const reserved = [idPrefixes.run, idPrefixes.toolCall].map((prefix) => `${prefix}_`);
+const reserved = [idPrefixes.run, idPrefixes.toolCall, idPrefixes.environmentVersion].map((prefix) => `${prefix}_`);
 
 /** Throws 422 `PROCESS_ID_RESERVED` for an id that would pass a caller's process off as Atrium's own. */
 export function requireFreeId(processId: string | undefined): void {

@@ -1,6 +1,7 @@
 import type { Request, Response } from 'express';
 import { DomainError } from '../../../base/errors.ts';
 import { type Gap, isOutput, noteOf, positionAfter } from '../../../integrations/computers/processes/records.ts';
+import type { OutputRecord } from '../../../integrations/computers/types.ts';
 import { callerOf } from '../../frame/auth/caller.ts';
 import { goneOf } from '../../frame/goneOf.ts';
 import { drained } from '../../frame/sse.ts';
@@ -56,4 +57,11 @@ export function afterOf(req: Request, after = 0): number {
 
 export function positionUnknown(): DomainError {
   return new DomainError('invalid', 'POSITION_UNKNOWN', 'This position is beyond the end of the output.');
+}
+
+/** The part of a record that comes after a position. */
+export function recordFrom(record: OutputRecord, after: number): OutputRecord {
+  const { kind, position, payload } = record;
+  if (!isOutput(kind) || position >= after) return record;
+  return { kind, position: after, payload: payload.subarray(after - position) };
 }

@@ -1,0 +1,95 @@
+import { type StepRow, sealedOutput, stepRows } from '../../models/environments/builds/stepRows.ts';
+import type { Environment } from '../../models/environments/environment.ts';
+import { detailOfBuild } from '../../models/environments/reasons.ts';
+import type { EnvironmentStep } from '../../models/environments/steps.ts';
+import { latestVersions, type Version } from '../../models/environments/version.ts';
+import type { AnswerOf } from '../frame/answer.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { time } from '../frame/times.ts';
+
+type Deps = Pick<RouteDeps, 'database' | 'sealedLogs'>;
+type Shown = AnswerOf<'getEnvironment'>;
+type ShownVersion = Shown['latest'];
+
+export async function presentEnvironment(deps: Deps, environment: Environment): Promise<Shown> {
+  const [shown] = await presentEnvironments(deps, [environment]);
+  if (shown === undefined) throw new Error(`The environment ${environment.id} has no version.`);
+  return shown;
+}
+
+/** An environment always has a version. */
+export async function presentEnvironments(deps: Deps, environments: readonly Environment[]): Promise<Shown[]> {
+  const ids = environments.map(({ id }) => id);
+  const latest = await latestVersions(deps.database, ids);
+  const versions = await presentVersions(deps, [...latest.values()]);
+  const shownOf = new Map([...latest.keys()].map((id, index) => [id, versions[index]]));
+  return environments.flatMap(({ createdAt, ...environment }) => {
+    const version = shownOf.get(environment.id);
+    if (version === undefined) return [];
+    const { status, number } = version;
+    return [{ ...environment, status, version: number, latest: version, createdAt: time(createdAt) }];
+  });
+}
+
+export async function presentVersions(deps: Deps, versions: readonly Version[]): Promise<ShownVersion[]> {
+  const ids = versions.map(({ id }) => id);
+  const rows = Map.groupBy(await stepRows(deps.database.pool, ids), ({ versionId }) => versionId);
+  return Promise.all(versions.map((version) => presentVersion(deps, version, rows.get(version.id) ?? [])));
+}
+
+async function presentVersion(deps: Deps, version: Version, rows: readonly StepRow[]): Promise<ShownVersion> {
+  const { number, status, base, steps, errorCode, homeBytes, operationId, createdBy, createdAt, endedAt } = version;
+  const failed = rows.find((row) => row.status === 'failed');
+  return {
+    number,
+    status,
+    base,
+    steps: steps.map((step, index) => presentStep(step, index + 1, version, rows)),
+    error: errorCode === null ? null : { code: errorCode, detail: detailOfBuild(errorCode) },
+    failedStep: status === 'failed' && failed !== undefined ? await presentFailed(deps, failed) : null,
+    sizeBytes: status === 'ready' ? homeBytes : null,
+    operationId,
+    createdBy,
+    startedAt: time(createdAt),
+    endedAt: endedAt === null ? null : time(endedAt),
+  };
+}
+
+function presentStep(
+  step: EnvironmentStep,
+  number: number,
+  { status }: Version,
+  rows: readonly StepRow[],
+): ShownVersion['steps'][number] {
+  const row = rows.find((one) => one.number === number);
+  // A step that runs nothing.
+  if (row === undefined) {
+    return {
+      number,
+      step,
+      status: status === 'ready' ? 'done' : 'waiting',
+      exitCode: null,
+      startedAt: null,
+      endedAt: null,
+    };
+  }
+  const { exitCode, startedAt, endedAt } = row;
+  return {
+    number,
+    step,
+    status: row.status === 'ran' ? 'running' : row.status,
+    exitCode,
+    startedAt: startedAt === null ? null : time(startedAt),
+    endedAt: endedAt === null ? null : time(endedAt),
+  };
+}
+
+async function presentFailed(
+  { database, sealedLogs }: Deps,
+  row: StepRow,
+): Promise<NonNullable<ShownVersion['failedStep']>> {
+  const { number, exitCode } = row;
+  const sealed = await sealedOutput(database.pool, row, 'tail');
+  const output = sealed === undefined ? '' : (await sealedLogs.open(row, 'tail', sealed)).toString('utf8');
+  return { number, exitCode, output };
+}
