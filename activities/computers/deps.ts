@@ -24,6 +24,7 @@ export interface ComputerHost {
   fork(from: string, to: { computerId: string; limits: ComputerLimits }, signal?: AbortSignal): Promise<void>;
   inspect(computerId: string): Promise<HostedState>;
   list(): Promise<{ computerId: string; hosted: HostedState }[]>;
+  prepareBase(base: BaseName, signal?: AbortSignal): Promise<void>;
   readonly saves: HostSaves;
 }
 

@@ -12,15 +12,19 @@ export type FillDeps = Pick<HostDeps, 'database' | 'host' | 'storage' | 'sealedS
 
 /**
  * Makes the home of a computer on this host from its head, where the host has none yet. A home that is here stays as it
- * is: it is as new as the head, or newer. `isKnown`: the host has the computer already.
+ * is: it is as new as the head, or newer. `isKnown`: the host has the computer already. Without a head, makes the base
+ * that the computer begins with.
  */
 export async function fillHome(
   deps: FillDeps,
-  { id, homeSaveId, spaceId }: Computer,
+  { id, homeSaveId, spaceId, base }: Computer,
   { limits }: Pick<ComputerOrder, 'limits'>,
   { isKnown, signal }: { isKnown: boolean; signal: AbortSignal },
 ): Promise<void> {
-  if (homeSaveId === null) return;
+  if (homeSaveId === null) {
+    if (base !== null && !isKnown) await deps.host.prepareBase(base, signal);
+    return;
+  }
   const head = await savedAs(deps, homeSaveId);
   if (isKnown && head.hostId === deps.host.hostId) return;
   await fill(deps, id, head, { limits, spaceId, signal, ...baseOf(head) });

@@ -7,26 +7,21 @@ import type { CopiedFiles, Plan } from '../../models/environments/steps.ts';
 
 /** Some files are programs, and the drive does not say which. */
 const mode = 0o755;
-const usualEnv = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' };
-
-/** Runs a command as another user. The arguments are the user and the command. */
-const asUser = `user="$1"
-HOME="$(getent passwd "$user" | cut -d: -f6)"; HOME="\${HOME:-/}"; USER="$user"; LOGNAME="$user"
-export HOME USER LOGNAME
-exec setpriv --reuid="$user" --regid="$(id -g -- "$user")" --init-groups -- /bin/sh -c "$2"`;
+/** The agent's program inside, which runs a command as another user. */
+const agent = '/opt/atrium/agent';
 
 /** The process that does a step, but for the files that it copies. Undefined if it has none. */
 export function processOfStep({ step, setting }: Plan): Omit<StartProcess, 'processId'> | undefined {
   if ('run' in step) {
     const { env, user, workdir } = setting;
-    const command = user === null ? [step.run] : [asUser, 'sh', user, step.run];
-    return { command: ['/bin/sh', '-c', ...command], cwd: workdir ?? '/', env, usualEnv };
+    const asUser = user === null ? [] : [agent, 'as', user];
+    return { command: [...asUser, '/bin/sh', '-c', step.run], cwd: workdir ?? '/', env };
   }
-  if ('workdir' in step) return { command: ['mkdir', '-p', '--', step.workdir], cwd: '/', usualEnv };
+  if ('workdir' in step) return { command: ['mkdir', '-p', '--', step.workdir], cwd: '/' };
   const { to, owner } = step.copy;
   if (owner === undefined) return undefined;
-  const group = 'chown -R -- "$1:$(id -g -- "$1")" "$2"';
-  return { command: ['/bin/sh', '-c', group, 'sh', owner, to], cwd: '/', usualEnv };
+  const withGroup = 'case "$1" in *:*) ;; *) set -- "$1:$(id -g -- "$1")" "$2" ;; esac; chown -R -- "$1" "$2"';
+  return { command: ['/bin/sh', '-c', withGroup, 'sh', owner, to], cwd: '/' };
 }
 
 /** Writes the files of a step that copies. Each is written as a whole, so this may run twice. */

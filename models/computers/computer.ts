@@ -23,6 +23,9 @@ export type ComputerDriver = 'bubblewrap' | 'gvisor' | 'docker';
 /** A root file system that a computer can have of its own. */
 export type ComputerBase = 'debian';
 
+/** The driver of computers with a base. Others cannot run them. */
+export const driverOfBases: ComputerDriver = 'bubblewrap';
+
 /** What a computer may use and how it runs. Null: the operator's default. */
 export interface ComputerSettings {
   driver: ComputerDriver | null;
@@ -129,14 +132,18 @@ export async function listComputers(database: Database, spaceId: string, page: P
 }
 
 /**
- * What a computer may use: its own settings or the operator's defaults, but never more than the operator allows now.
+ * What a computer may use, and its driver: its own settings or the operator's defaults, but never more than the operator
+ * allows now.
  */
-export function limitsOf(computer: Partial<ComputerSettings>, { computers }: Pick<Config, 'computers'>) {
+export function limitsOf(
+  computer: Partial<ComputerSettings & Pick<Computer, 'base'>>,
+  { computers }: Pick<Config, 'computers'>,
+) {
   const { defaults, most } = computers;
   const within = (name: 'cpuMilli' | 'memoryMiB' | 'diskMiB' | 'idleMinutes') =>
     Math.min(computer[name] ?? defaults[name], most[name]);
   return {
-    driver: computer.driver ?? computers.driver,
+    driver: computer.base == null ? (computer.driver ?? computers.driver) : driverOfBases,
     cpuMilli: within('cpuMilli'),
     memoryMiB: within('memoryMiB'),
     diskMiB: within('diskMiB'),

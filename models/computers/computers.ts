@@ -108,7 +108,7 @@ export function createComputers(database: Database, envelope: Envelope, config: 
       actor: Actor & { userId: string },
     ): Promise<Computer> {
       const row = await rowOf(spaceId, id, fields);
-      if (fields.environmentId !== undefined) await requireBaseOffered(database, 'debian', config);
+      if (fields.environmentId !== undefined) await requireBaseOffered(database, 'debian', config, fields.driver);
       await transaction(database, async (tx) => {
         if ((await roomFor(tx, { spaceId, id }, fields, config)) === 'known') return;
         const home = await volumeOf(tx, spaceId, fields);

@@ -2,7 +2,7 @@ import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
-import type { Computer, ComputerBase, ComputerDriver } from './computer.ts';
+import { type Computer, type ComputerBase, type ComputerDriver, driverOfBases } from './computer.ts';
 
 /** A host's report about itself. */
 export interface HostReport {
@@ -117,12 +117,22 @@ function notOffered(field: 'driver' | 'labels', detail: string): DomainError {
   return new DomainError('unprocessable', `${field.toUpperCase()}_NOT_OFFERED`, whole, { errors });
 }
 
-/** Throws 503 `ENVIRONMENTS_UNAVAILABLE` unless a host can run computers with this base now. */
+/**
+ * Throws 503 `ENVIRONMENTS_UNAVAILABLE` unless a host can run computers with this base now, and 422
+ * `DRIVER_NOT_OFFERED` if the computer wants another driver than such computers have.
+ */
 export async function requireBaseOffered(
   database: Pick<Database, 'pool'>,
   base: ComputerBase,
   config: Pick<Config, 'computers'>,
+  wanted: ComputerDriver | null = null,
 ): Promise<void> {
+  if (wanted !== null && wanted !== driverOfBases) {
+    const detail = `computers with an environment run with ${driverOfBases} only`;
+    throw new DomainError('unprocessable', 'DRIVER_NOT_OFFERED', `The computer cannot run with ${wanted}: ${detail}.`, {
+      errors: [{ pointer: '/driver', detail }],
+    });
+  }
   const hosts = await listHosts(database);
   if (hosts.some((host) => !isLost(host, config) && hasBase(host, base))) return;
   throw noBase();

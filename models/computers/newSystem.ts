@@ -4,7 +4,7 @@ import type { Config } from '../../config/index.ts';
 import { appendAudit } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
 import { findVersion, readyVersion } from '../environments/version.ts';
-import type { Computer } from './computer.ts';
+import { type Computer, getComputer } from './computer.ts';
 import { findHost, hasBase, noBase, requireBaseOffered } from './hosts.ts';
 import { beginToRestore } from './restoring.ts';
 import { loosen } from './saves.ts';
@@ -15,7 +15,8 @@ import { type Asked, ask, type ComputerRequest } from './wishes.ts';
 /**
  * Asks for a computer to get the system of an environment, and to keep its home. This is a restore: what the computer
  * has becomes a snapshot first, and a computer that runs is stopped, and starts again. Throws 404, 409
- * `ENVIRONMENT_NOT_READY`, `COMPUTER_UNPLACED`, `TOO_MANY_SNAPSHOTS` or `COMPUTER_BUSY`, 503 `ENVIRONMENTS_UNAVAILABLE`.
+ * `ENVIRONMENT_NOT_READY`, `COMPUTER_UNPLACED`, `TOO_MANY_SNAPSHOTS` or `COMPUTER_BUSY`, 422 `DRIVER_NOT_OFFERED`, 503
+ * `ENVIRONMENTS_UNAVAILABLE`.
  */
 export async function askForSystem(
   deps: { database: Database; config: Pick<Config, 'computers' | 'billing'> },
@@ -23,7 +24,8 @@ export async function askForSystem(
 ): Promise<Asked> {
   const { database, config } = deps;
   const { spaceId, environmentId, environmentVersion: number, actor } = request;
-  await requireBaseOffered(database, 'debian', config);
+  const { driver } = await getComputer(database, spaceId, request.computerId);
+  await requireBaseOffered(database, 'debian', config, driver);
   return ask(deps, request, 'restoreComputer', 'computer.restored', async (tx, computer) => {
     const version = await readyVersion(tx, { spaceId, environmentId, number });
     if (computer.wish === 'restore' && computer.restoresId === version.id) return 'waits';

@@ -4,6 +4,8 @@ const details: Readonly<Record<string, string>> = {
   HOST_REMOVED:
     'The host of the computer was removed for good, and the computer’s home with it. If the home was never saved, recover the computer with discardHome to start with an empty one.',
   NO_HOST: 'No host can run the computer now.',
+  BASES_OFF: 'The host cannot make the system of the computer; the host’s log says why.',
+  BASE_FAILED: 'The host could not make the system of the computer; the host’s log says why.',
   ENVIRONMENTS_UNAVAILABLE: 'No host here can run computers with a system of their own now.',
   COMPUTERS_OFF: 'The host cannot run computers now; the host’s log says why.',
   TIMED_OUT: 'The host of the computer did not finish in time.',

@@ -33,6 +33,8 @@ const longestWatchMs = 60_000;
 /** A slower fill of a home fails: 4 MiB a second. */
 const leastFilledPerMs = 4_194;
 const minuteMs = 60_000;
+/** The first computer with a base waits until its host has made that. */
+const baseMs = 40 * minuteMs;
 
 /**
  * Looks at a computer: charges its use, records what has happened to it, and decides the next step. The decision is in
@@ -123,7 +125,10 @@ async function wakeStep(deps: Deps, tx: Transaction, computer: Computer): Promis
   return startStep(tx, computer, deps.config);
 }
 
-/** A start may have to fill the home first, from a save of another host or of another computer. */
+/**
+ * A start may have to fill the home first, from a save of another host or of another computer, or to make the base of a
+ * computer that has no files yet.
+ */
 async function startStep(
   tx: Transaction,
   computer: Computer,
@@ -133,7 +138,8 @@ async function startStep(
   const head = homeSaveId === null ? undefined : await findSave(tx, homeSaveId);
   const isThere = head === undefined || (head.hostId === hostId && head.computerId === computer.id);
   const filled = isThere ? 0 : Number(head.homeBytes);
-  return stepOf('start', computer, config, filled / leastFilledPerMs);
+  const madeMs = computer.base !== null && head === undefined ? baseMs : 0;
+  return stepOf('start', computer, config, filled / leastFilledPerMs + madeMs);
 }
 
 /** A restore saves the present home before it fills the other one. */

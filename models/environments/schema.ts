@@ -27,7 +27,7 @@ const initial = initialTables('environments', [
     without_cache BOOLEAN NOT NULL,
     save_id VARCHAR(40) NULL, -- what is built so far
     env MEDIUMTEXT NOT NULL, -- JSON; this and the next two are for the processes of its computers
-    user_name VARCHAR(32) NULL, -- NULL: root
+    user_name VARCHAR(65) NULL, -- NULL: root
     workdir VARCHAR(1024) NULL, -- NULL: the home
     operation_id VARCHAR(40) NOT NULL,
     error_code VARCHAR(80) NULL,

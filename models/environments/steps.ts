@@ -41,8 +41,7 @@ export function planOf(begin: Setting, steps: readonly EnvironmentStep[]): { wor
   for (const [index, step] of steps.entries()) {
     const below = (path: string) => posix.resolve('/', setting.workdir ?? '/', path);
     if ('env' in step) setting = { ...setting, env: { ...setting.env, ...step.env } };
-    else if ('user' in step)
-      setting = { ...setting, user: step.user === 'root' || step.user === '0' ? null : step.user };
+    else if ('user' in step) setting = { ...setting, user: /^(root|0)$/.test(step.user) ? null : step.user };
     else {
       const absolute = withPaths(step, below);
       if ('workdir' in absolute) setting = { ...setting, workdir: absolute.workdir };

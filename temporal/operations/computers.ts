@@ -7,6 +7,8 @@ export const computerFailures: Readonly<Record<string, DomainErrorKind>> = {
   HOST_LOST: 'unavailable',
   NO_HOST: 'unavailable',
   ENVIRONMENTS_UNAVAILABLE: 'unavailable',
+  BASES_OFF: 'unavailable',
+  BASE_FAILED: 'upstream',
   COMPUTERS_OFF: 'unavailable',
   TIMED_OUT: 'unavailable',
   START_FAILED: 'upstream',

@@ -177,10 +177,10 @@ function ownerOf(line: number, flags: readonly string[]): string | undefined {
 }
 
 function userOf(line: number, text: string): string {
-  const [user = '', group = user] = text.split(':');
-  if (group !== user) throw badLine(line, 'a user has its own group here');
-  if (!/^[a-z_0-9][a-z0-9_-]{0,31}$/.test(user)) throw badLine(line, `${user} is no name of a user`);
-  return user;
+  if (!/^[a-z_0-9][a-z0-9_-]{0,31}(:[a-z_0-9][a-z0-9_-]{0,31})?$/.test(text)) {
+    throw badLine(line, `${text} is no name of a user`);
+  }
+  return text;
 }
 
 function requireNoHereDocument(line: number, text: string): void {
