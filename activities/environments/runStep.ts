@@ -65,7 +65,7 @@ export function createRunStep(deps: EnvironmentDeps) {
     if ('copy' in plan.step && !(await isKnown(client, processId))) {
       await writeFiles(deps, client, plan.step.copy.to, files, signal);
     }
-    const process = processOfStep(plan);
+    const process = processOfStep(plan, files);
     if (process === undefined) return { exitCode: 0, logBytes: 0, sealedLog: null, sealedTail: null };
     await client.startProcess({ ...process, processId, timeoutMs: config.environments.stepMs });
     const masks = () => secrets.redactors.forSpace(version.spaceId);

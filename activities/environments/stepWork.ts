@@ -11,7 +11,10 @@ const mode = 0o755;
 const agent = '/opt/atrium/agent';
 
 /** The process that does a step, but for the files that it copies. Undefined if it has none. */
-export function processOfStep({ step, setting }: Plan): Omit<StartProcess, 'processId'> | undefined {
+export function processOfStep(
+  { step, setting }: Plan,
+  files: CopiedFiles,
+): Omit<StartProcess, 'processId'> | undefined {
   if ('run' in step) {
     const { env, user, workdir } = setting;
     const asUser = user === null ? [] : [agent, 'as', user];
@@ -20,9 +23,19 @@ export function processOfStep({ step, setting }: Plan): Omit<StartProcess, 'proc
   if ('workdir' in step) return { command: ['mkdir', '-p', '--', step.workdir], cwd: '/' };
   const { to, owner } = step.copy;
   if (owner === undefined) return undefined;
-  const withGroup = 'case "$1" in *:*) ;; *) set -- "$1:$(id -g -- "$1")" "$2" ;; esac; chown -R -- "$1" "$2"';
-  return { command: ['/bin/sh', '-c', withGroup, 'sh', owner, to], cwd: '/' };
+  const tops = new Set(Object.keys(files).map((path) => placeOf(topOf(path), to)));
+  if (tops.size === 0) return undefined;
+  return { command: ['/bin/sh', '-c', chown, 'sh', owner, ...tops], cwd: '/' };
 }
+
+/** What is directly in the folder that gets the files: this file, or the folder above it. */
+function topOf(path: string): string {
+  return path.startsWith('./') ? path : (path.split('/')[0] ?? path);
+}
+
+/** The arguments are the owner, and what that gets. A user gets it with the user's own group. */
+const chown =
+  'owner="$1"; shift; case "$owner" in *:*) ;; *) owner="$owner:$(id -g -- "$owner")" ;; esac; chown -R -- "$owner" "$@"';
 
 /** Writes the files of a step that copies. Each is written as a whole, so this may run twice. */
 export async function writeFiles(

@@ -28,7 +28,18 @@ const leftOut: Record<string, string> = {
   'preview -H': 'needs a domain for previews',
 };
 
-const pages = ['apps', 'automations', 'chat', 'computers', 'databases', 'drive', 'identity', 'secrets', 'webhooks'];
+const pages = [
+  'apps',
+  'automations',
+  'chat',
+  'computers',
+  'databases',
+  'drive',
+  'environments',
+  'identity',
+  'secrets',
+  'webhooks',
+];
 const isRun = (block: string) => !Object.keys(leftOut).some((words) => block.includes(words));
 const usable = drivers.filter(({ missing, options }) => missing === undefined && !('uid' in options));
 
