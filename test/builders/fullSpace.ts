@@ -9,6 +9,7 @@ import { backupRow, databaseRow } from './database.ts';
 import { desktopRow } from './desktop.ts';
 import { draftRow } from './draft.ts';
 import { driveOf } from './drive.ts';
+import { environmentRows } from './environmentRows.ts';
 import type { TestProduct } from './product.ts';
 import { recordingRow } from './recording.ts';
 import { insertRows } from './rows.ts';
@@ -266,6 +267,7 @@ export async function fillSpace(product: TestProduct, user: ChatUser): Promise<v
       save_id: 'hsv_1',
       created_at: new Date(),
     },
+    ...environmentRows({ spaceId: user.spaceId, createdBy: user.id }),
     desktop_sessions: desktopRow({ spaceId: user.spaceId, computerId, createdBy: user.id }),
     browser_profiles: profileRow({ spaceId: user.spaceId, computerId, createdBy: user.id }),
     browser_sessions: browserRow({ spaceId: user.spaceId, computerId, createdBy: user.id }),

@@ -13,6 +13,7 @@ import { insertBrowser, insertProfile } from './browserRows.ts';
 import { insertBackup, insertDatabase } from './database.ts';
 import { insertDesktop } from './desktop.ts';
 import { insertDraft } from './draft.ts';
+import { insertEnvironment } from './environmentRows.ts';
 import { buildSpace, buildUser } from './identity.ts';
 import { insertRecording } from './recording.ts';
 import { insertRows } from './rows.ts';
@@ -243,6 +244,8 @@ export const objects: Record<string, Builder> = {
     await insertRows(world.database, { home_saves: save, computer_snapshots: named });
     return id;
   },
+  // A row, because no host here can build one.
+  environmentId: ({ database, people, spaceId }) => insertEnvironment(database, { spaceId, createdBy: people.owner.id }),
   profileId: async (world) => insertProfile(world.database, await ownerOf(world)),
   'Browsers.sessionId': async (world) => insertBrowser(world.database, await ownerOf(world)),
   // For the newest session, which is the one in the same path.

@@ -1,0 +1,341 @@
+import { newId } from '../../../base/ids.ts';
+import { findComputer, getComputer } from '../../../models/computers/computer.ts';
+import { createComputers } from '../../../models/computers/computers.ts';
+import { reportHost } from '../../../models/computers/hosts.ts';
+import { collectSave, findSave } from '../../../models/computers/saveRows.ts';
+import {
+  cancelBuild,
+  failBuild,
+  nextOfBuild,
+  noteStepBegun,
+  noteStepEnd,
+} from '../../../models/environments/builds/builds.ts';
+import { keepStep, stepToSave } from '../../../models/environments/builds/savedSteps.ts';
+import { stepRows } from '../../../models/environments/builds/stepRows.ts';
+import {
+  buildAgain,
+  createEnvironment,
+  deleteEnvironment,
+  updateEnvironment,
+} from '../../../models/environments/environment.ts';
+import { forgetLayers, letGo, oldVersions } from '../../../models/environments/letGo.ts';
+import type { EnvironmentStep } from '../../../models/environments/steps.ts';
+import { builderOf, findVersion, readyVersion } from '../../../models/environments/version.ts';
+import { openEnvelope } from '../../../models/identity/index.ts';
+import { operationModels } from '../../../models/operations/operation.ts';
+import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { insertRows } from '../../builders/rows.ts';
+import { saveRow } from '../../builders/save.ts';
+import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
+
+// The rows of builds, step by step. Hosts only appear as rows: what they do is noted as if they had done it.
+
+const steps: EnvironmentStep[] = [{ run: 'one' }, { env: { A: '1' } }, { run: 'two' }, { run: 'three' }];
+
+let environment: TestEnvironment;
+let hostId: string;
+beforeAll(async () => {
+  environment = await createTestEnvironment({
+    ATRIUM_ENVIRONMENTS_PER_SPACE: '3',
+    ATRIUM_ENVIRONMENT_VERSIONS_PER_SPACE: '9',
+    ATRIUM_ENVIRONMENT_VERSIONS_KEPT: '1',
+  });
+});
+afterAll(() => environment.close());
+beforeEach(async () => {
+  await environment.database.pool.query('DELETE FROM computer_hosts');
+  hostId = newId('computerHost');
+  await report({ bases: ['debian'] });
+});
+
+const report = (more: { bases: 'debian'[] }) =>
+  reportHost(environment.database, {
+    id: hostId,
+    address: null,
+    drivers: ['bubblewrap'],
+    cpuMilli: 2_000,
+    memoryMiB: 8_192,
+    maxRunning: 9,
+    ...more,
+  });
+
+async function build() {
+  const { database, config } = environment;
+  const identity = await buildIdentity(environment);
+  const { user } = await buildUser(identity);
+  const { space } = await buildSpace(identity, user.id);
+  const spaceId = space.id;
+  const actor = { userId: user.id, credentialId: null, address: null };
+  const computers = createComputers(database, await openEnvelope(database, config), config);
+
+  /** An environment, whose first version is ordered. */
+  async function make(given: EnvironmentStep[] = steps, base = 'debian', name = newId('environment').toLowerCase()) {
+    const id = newId('environment');
+    const versionId = newId('environmentVersion');
+    const definition = { base, steps: given, warnings: [] };
+    await createEnvironment(environment, { id, versionId, spaceId, name, definition, actor });
+    return { id, versionId };
+  }
+
+  /** Runs a step as a host would, in this generation of the computer. */
+  async function run(
+    versionId: string,
+    number: number,
+    { code, generation = 1 }: { code?: string; generation?: number } = {},
+  ) {
+    const { computerId } = builderOf({ id: versionId, spaceId });
+    const sql = "UPDATE computers SET host_id = ?, status = 'running', generation = ? WHERE id = ?";
+    await database.pool.query(sql, [hostId, generation, computerId]);
+    await noteStepBegun(environment, { versionId, number, generation });
+    const end = { exitCode: code === undefined ? 0 : 1, code, logBytes: 0, sealedLog: null, sealedTail: null };
+    await noteStepEnd(environment, { versionId, number }, end);
+  }
+
+  /** Saves what a step has made. */
+  async function save(versionId: string, number: number): Promise<{ saveId: string; isKept: boolean }> {
+    const computerId = await stepToSave(database, versionId, number);
+    const row = saveRow({ spaceId, computerId: computerId ?? '' });
+    await insertRows(database, { home_saves: row });
+    await database.pool.query('UPDATE computers SET home_save_id = ? WHERE id = ?', [row.id, computerId]);
+    return { saveId: row.id, isKept: await keepStep(database, { versionId, number, hostId }) };
+  }
+
+  /** Walks through a build to its end. Returns the numbers of the steps that ran, and the last save. */
+  async function walk(versionId: string) {
+    const ran: number[] = [];
+    for (let saveId: string | null = null; ; ) {
+      const next = await nextOfBuild(environment, versionId);
+      if (next.do === 'rest') return { ran, saveId, end: next.badEnd?.code ?? (await version(versionId)).status };
+      if (next.do === 'run') {
+        ran.push(next.number);
+        await run(versionId, next.number);
+      } else ({ saveId } = await save(versionId, next.number));
+    }
+  }
+
+  async function version(versionId: string) {
+    const found = await findVersion(database.pool, versionId);
+    if (found === undefined) throw new Error(`There is no version ${versionId}.`);
+    return found;
+  }
+
+  const again = async (environmentId: string, withoutCache = false) => {
+    const versionId = newId('environmentVersion');
+    await buildAgain(environment, { spaceId, environmentId, versionId, withoutCache, actor });
+    return versionId;
+  };
+  const operation = async (versionId: string) => {
+    const { Operation } = operationModels(database);
+    const { status, errorCode } = await Operation.findByPk((await version(versionId)).operationId, {
+      rejectOnEmpty: true,
+    });
+    return errorCode ?? status;
+  };
+  return {
+    spaceId,
+    actor,
+    computers,
+    make,
+    run,
+    save,
+    walk,
+    version,
+    again,
+    operation,
+    next: (versionId: string) => nextOfBuild(environment, versionId),
+    statuses: async (versionId: string) => (await stepRows(database.pool, [versionId])).map(({ status }) => status),
+    builder: (versionId: string) => findComputer(database, builderOf({ id: versionId, spaceId }).computerId),
+  };
+}
+
+test('The steps that change files run and are saved one by one, and the last save is the version', async () => {
+  const { make, next, run, save, version, operation, statuses, builder, spaceId } = await build();
+  const { id, versionId } = await make();
+  expect(await statuses(versionId)).toEqual(['waiting', 'waiting', 'waiting']);
+  expect(await next(versionId)).toEqual({ do: 'run', number: 1 });
+  expect(await next(versionId)).toEqual({ do: 'run', number: 1 });
+  expect(await builder(versionId)).toMatchObject({ base: 'debian', homeSaveId: null, status: 'created' });
+  await run(versionId, 1);
+  expect(await next(versionId)).toEqual({ do: 'save', number: 1, hostId });
+  const first = await save(versionId, 1);
+  expect(first.isKept).toBe(true);
+  for (const number of [3, 4]) {
+    expect(await next(versionId)).toEqual({ do: 'run', number });
+    await run(versionId, number);
+    await save(versionId, number);
+  }
+  const { saveId } = await version(versionId);
+  expect(await next(versionId)).toEqual({ do: 'rest' });
+  expect(await version(versionId)).toMatchObject({ status: 'ready', saveId, env: { A: '1' }, user: null });
+  expect(await operation(versionId)).toBe('succeeded');
+  expect(await readyVersion(environment.database.pool, { spaceId, environmentId: id })).toMatchObject({
+    id: versionId,
+  });
+  // The save of the first step is kept for later builds.
+  expect(await collectSave(environment.database, first.saveId)).toBe(0);
+});
+
+test('Steps that were built before are skipped, up to the first that differs', async () => {
+  const { make, walk, version, again, statuses, actor, spaceId } = await build();
+  const { id, versionId } = await make();
+  const first = await walk(versionId);
+  expect(first).toMatchObject({ ran: [1, 3, 4], end: 'ready' });
+  const same = await again(id);
+  expect(await walk(same)).toMatchObject({ ran: [], end: 'ready' });
+  expect((await version(same)).saveId).toBe(first.saveId);
+  expect(await statuses(same)).toEqual(['kept', 'kept', 'kept']);
+  const definition = { base: 'debian', steps: steps.with(3, { run: 'other' }), warnings: [] };
+  await updateEnvironment(environment, { spaceId, environmentId: id, definition, actor });
+  expect(await walk(await again(id))).toMatchObject({ ran: [4], end: 'ready' });
+  expect(await walk(await again(id, true))).toMatchObject({ ran: [1, 3, 4], end: 'ready' });
+});
+
+test('An environment begins with the newest ready version of its base', async () => {
+  const { make, next, walk, version, builder } = await build();
+  const base = await make([{ run: 'one' }, { env: { A: '1', B: '2' } }, { workdir: 'srv' }]);
+  await expect(make([], base.id)).rejects.toMatchObject({ code: 'ENVIRONMENT_NOT_READY' });
+  const { saveId } = await walk(base.versionId);
+  const { versionId } = await make([{ env: { B: '3' } }, { run: 'two' }], base.id);
+  await next(versionId);
+  expect(await builder(versionId)).toMatchObject({ homeSaveId: saveId });
+  expect(await walk(versionId)).toMatchObject({ ran: [2], end: 'ready' });
+  expect(await version(versionId)).toMatchObject({ env: { A: '1', B: '3' }, workdir: '/srv' });
+});
+
+test('Without a step that changes files, a version is its base', async () => {
+  const { make, walk, version } = await build();
+  const plain = await make([{ env: { A: '1' } }]);
+  expect(await walk(plain.versionId)).toMatchObject({ ran: [2], end: 'ready' });
+  const { versionId } = await make([{ user: 'app' }], plain.id);
+  expect(await walk(versionId)).toMatchObject({ ran: [], end: 'ready' });
+  expect((await version(versionId)).saveId).toBe((await version(plain.versionId)).saveId);
+});
+
+test('A step that fails fails the build, and those before it stay built', async () => {
+  const { make, next, run, save, version, operation, statuses, again, walk } = await build();
+  const { id, versionId } = await make();
+  await next(versionId);
+  await run(versionId, 1);
+  await save(versionId, 1);
+  await run(versionId, 3, { code: 'STEP_FAILED' });
+  expect(await next(versionId)).toEqual({ do: 'rest', badEnd: { status: 'failed', code: 'STEP_FAILED' } });
+  expect(await version(versionId)).toMatchObject({ status: 'failed', errorCode: 'STEP_FAILED', saveId: null });
+  expect(await operation(versionId)).toBe('STEP_FAILED');
+  expect(await statuses(versionId)).toEqual(['done', 'failed', 'waiting']);
+  expect(await walk(await again(id))).toMatchObject({ ran: [3, 4], end: 'ready' });
+});
+
+test('What a step has made is kept only if its computer was not started anew, and is still on its host', async () => {
+  const { make, next, run, save, builder, operation } = await build();
+  const { database } = environment;
+  const { versionId } = await make();
+  await next(versionId);
+  await run(versionId, 1);
+  await database.pool.query('UPDATE computers SET generation = 2 WHERE id = ?', [(await builder(versionId))?.id]);
+  expect((await save(versionId, 1)).isKept).toBe(false);
+  expect(await next(versionId)).toMatchObject({ badEnd: { code: 'BUILD_INTERRUPTED' } });
+  expect(await operation(versionId)).toBe('BUILD_INTERRUPTED');
+});
+
+test('A build fails when its computer is deleted, or when there is no room for one', async () => {
+  const { make, next, run, builder, operation, spaceId } = await build();
+  const { pool } = environment.database;
+  const { versionId } = await make();
+  await next(versionId);
+  await run(versionId, 1);
+  await pool.query('UPDATE computers SET deleted_at = NOW(3) WHERE id = ?', [(await builder(versionId))?.id]);
+  expect(await next(versionId)).toMatchObject({ badEnd: { code: 'BUILDER_DELETED' } });
+  const of = { space_id: spaceId, name: 'C', env_names: '[]', status: 'created', status_at: new Date(), generation: 0 };
+  for (let count = 0; count < 20; count++) {
+    await insertRows(environment.database, {
+      computers: { ...of, id: newId('computer'), created_at: new Date() },
+    });
+  }
+  const other = await make();
+  expect(await next(other.versionId)).toMatchObject({ badEnd: { code: 'TOO_MANY_COMPUTERS' } });
+  expect(await operation(other.versionId)).toBe('TOO_MANY_COMPUTERS');
+});
+
+test('A build that has ended ends once', async () => {
+  const { make, next, version, operation } = await build();
+  const { versionId } = await make();
+  await next(versionId);
+  await cancelBuild(environment, versionId);
+  await failBuild(environment, versionId, 'STEP_FAILED');
+  expect(await version(versionId)).toMatchObject({ status: 'cancelled', errorCode: null });
+  expect(await operation(versionId)).toBe('cancelled');
+  expect(await next(versionId)).toEqual({ do: 'rest', badEnd: { status: 'cancelled', code: null } });
+  expect(await next(newId('environmentVersion'))).toEqual({ do: 'rest' });
+});
+
+test('A space has so many environments and versions as the operator says, and names are unique', async () => {
+  const { make, walk, again } = await build();
+  const { id, versionId } = await make(steps, 'debian', 'tools');
+  await expect(make(steps, 'debian', 'tools')).rejects.toMatchObject({ code: 'ENVIRONMENT_NAME_TAKEN' });
+  await expect(make(steps, 'debian', 'agents')).rejects.toMatchObject({ code: 'ENVIRONMENT_NAME_TAKEN' });
+  await expect(make(steps, 'ubuntu')).rejects.toMatchObject({ code: 'ENVIRONMENT_BASE_UNKNOWN' });
+  await expect(again(id)).rejects.toMatchObject({ code: 'ENVIRONMENT_BUILDING' });
+  await make(steps, 'tools').catch((error: { code: string }) => expect(error.code).toBe('ENVIRONMENT_NOT_READY'));
+  await walk(versionId);
+  await make(steps, 'tools');
+  await make();
+  const most = { code: 'TOO_MANY_ENVIRONMENTS', message: expect.stringContaining('at most 3') };
+  await expect(make()).rejects.toMatchObject(most);
+  for (let count = 3; count < 9; count++) await walk(await again(id));
+  const versions = { code: 'TOO_MANY_VERSIONS', message: expect.stringContaining('at most 9') };
+  await expect(again(id)).rejects.toMatchObject(versions);
+});
+
+test('Nothing is built where no host has the base', async () => {
+  const { make } = await build();
+  await report({ bases: [] });
+  await expect(make()).rejects.toMatchObject({ code: 'ENVIRONMENTS_UNAVAILABLE', kind: 'unavailable' });
+});
+
+test('An old version goes once no computer is of it, with its save', async () => {
+  const { make, walk, again, version, computers, spaceId, actor } = await build();
+  const { database } = environment;
+  const { id, versionId } = await make();
+  const { saveId } = await walk(versionId);
+  const computerId = newId('computer');
+  await computers.create(spaceId, computerId, { environmentId: id }, actor);
+  expect(await getComputer(database, spaceId, computerId)).toMatchObject({
+    base: 'debian',
+    environmentVersionId: versionId,
+    homeSaveId: saveId,
+  });
+  const newer = await again(id, true);
+  await walk(newer);
+  const old = async () => {
+    const rows = await oldVersions(database, { before: new Date(Date.now() + 1_000) });
+    return rows.filter((row) => row.spaceId === spaceId);
+  };
+  expect((await old()).map((row) => row.id)).toEqual([versionId]);
+  // It can no longer be chosen, but its computer needs it.
+  await expect(readyVersion(database.pool, { spaceId, environmentId: id, number: 1 })).rejects.toMatchObject({
+    code: 'ENVIRONMENT_NOT_READY',
+  });
+  expect(await letGo(database, { id: versionId, spaceId })).toBe(false);
+  await database.pool.query('DELETE FROM computers WHERE id = ?', [computerId]);
+  expect(await letGo(database, { id: newer, spaceId })).toBe(false);
+  expect(await letGo(database, { id: versionId, spaceId })).toBe(true);
+  await expect(version(versionId)).rejects.toThrow();
+  await forgetLayers(database, new Date(Date.now() + 1_000), () => undefined);
+  await database.pool.query('DELETE FROM computers WHERE space_id = ?', [spaceId]);
+  expect(await collectSave(database, saveId ?? '')).toBe(1);
+  expect(await findSave(database.pool, saveId ?? '')).toBeUndefined();
+});
+
+test('A deleted environment goes with its last version', async () => {
+  const { make, walk, spaceId, actor } = await build();
+  const { database } = environment;
+  const { id, versionId } = await make();
+  const remove = () => deleteEnvironment(environment, { spaceId, environmentId: id, actor });
+  await expect(remove()).rejects.toMatchObject({ code: 'ENVIRONMENT_BUILDING' });
+  await walk(versionId);
+  await remove();
+  await expect(remove()).rejects.toMatchObject({ kind: 'notFound' });
+  expect(await letGo(database, { id: versionId, spaceId })).toBe(true);
+  const [rows] = await database.pool.query('SELECT id FROM environments WHERE id = ?', [id]);
+  expect(rows).toEqual([]);
+});
