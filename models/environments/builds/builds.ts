@@ -51,20 +51,21 @@ function restOf(version: Version | undefined): BuildStep {
 /** Skips the steps that are kept from earlier builds, and makes the computer for the others. Once for a build. */
 async function prepare({ config }: EnvironmentDeps, tx: Transaction, seen: Version): Promise<void> {
   const { id, spaceId } = seen;
+  const builder = builderOf(seen).computerId;
   await lockLivingSpace(tx, spaceId);
+  const isMade = (await lockAnyComputer(tx, builder)) !== undefined;
   const version = await lockVersion(tx, id);
   const steps = await stepRows(tx, [id]);
   const isNew = steps.every(({ status, startedAt }) => status === 'waiting' && startedAt === null);
-  if (version?.status !== 'building' || !isNew) return;
+  if (isMade || version?.status !== 'building' || !isNew) return;
   const kept = version.withoutCache ? undefined : await lastKept(tx, spaceId, steps);
   if (kept !== undefined) {
     await noteBuilt(tx, version, kept.saveId);
     const sql = "UPDATE environment_steps SET status = 'kept' WHERE version_id = ? AND number <= ?";
     await execute(tx, sql, [id, kept.number]);
   }
-  const builder = builderOf(version).computerId;
   if (steps.every(({ number }) => number <= (kept?.number ?? 0))) return;
-  if ((await roomFor(tx, spaceId, builder, config)) === 'known') return;
+  await roomFor(tx, spaceId, builder, config);
   const sql = 'SELECT name FROM environments WHERE id = ?';
   const [environment] = await select<{ name: string }>(tx, sql, [version.environmentId]);
   const homeSaveId = kept?.saveId ?? version.saveId;
