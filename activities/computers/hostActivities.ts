@@ -1,7 +1,7 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { DomainError } from '../../base/errors.ts';
 import { type Computer, findComputer } from '../../models/computers/computer.ts';
-import { beginRestore } from '../../models/computers/restoring.ts';
+import { beginRestore, noteSystem } from '../../models/computers/restoring.ts';
 import { keepSnapshot, snapshotOrder } from '../../models/computers/snapshotting.ts';
 import { keepStep, stepToSave } from '../../models/environments/builds/savedSteps.ts';
 import { keepAlive } from '../keepAlive.ts';
@@ -87,7 +87,7 @@ export function createHostActivities(deps: HostDeps & { homeSaves: HomeSaves }) 
 
     /**
      * Gives a stopped computer the home of a snapshot, after its own is saved and has a name. If it gets a new system
-     * and keeps its home, both are saved too before its row says so.
+     * and keeps its home, both are saved too.
      */
     restoreComputer: (work: HostWork): Promise<void> =>
       forOrdered(
@@ -99,7 +99,9 @@ export function createHostActivities(deps: HostDeps & { homeSaves: HomeSaves }) 
           if (source === undefined) throw refusal('NOT_ORDERED', 'This restore is no longer wanted.');
           const { limits } = await computers.orderOf(computer);
           await replaceHome(deps, computer, source, { limits, signal: cancelled });
-          if (source.keepsHome) await homeSaves.release(computer.id, cancelled);
+          if (!source.keepsHome) return;
+          await noteSystem(database, computer.id);
+          await homeSaves.release(computer.id, cancelled);
         },
       ),
 

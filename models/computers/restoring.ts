@@ -101,6 +101,23 @@ export async function beginRestore(database: Database, computerId: string): Prom
   });
 }
 
+/**
+ * For the host that has given the computer its new system, beside its home: the computer has it from now on, even if it
+ * cannot be saved.
+ */
+export async function noteSystem(database: Database, computerId: string): Promise<void> {
+  await transaction(database, async (tx) => {
+    const computer = await lockAnyComputer(tx, computerId);
+    const source = computer?.wish === 'restore' ? await sourceOf(tx, computer) : undefined;
+    if (computer !== undefined && source?.keepsHome === true) await takeSystem(tx, computer, source);
+  });
+}
+
+async function takeSystem(tx: Transaction, computer: Computer, source: RestoreSource): Promise<void> {
+  const { base, environmentVersionId } = source;
+  await change(tx, computer, { base, environmentVersionId });
+}
+
 /** Names the head, unless this restore has already named it. Returns what the computer gets. */
 async function keepHead(tx: Transaction, computer: Computer): Promise<RestoreSource | undefined> {
   const { id: computerId, spaceId, homeSaveId, statusAt } = computer;
@@ -137,8 +154,7 @@ export async function restored(tx: Transaction, computer: Computer): Promise<voi
     if (computer.homeSaveId !== null) await loosen(tx, [computer.homeSaveId]);
     await change(tx, computer, { homeSaveId: source.saveId, homeSavedAt: source.takenAt, homeSaveFailed: null });
   }
-  const { base, environmentVersionId } = source;
-  await change(tx, computer, { base, environmentVersionId });
+  await takeSystem(tx, computer, source);
   await succeed(tx, computer, ['restoreComputer']);
   await endRestore(tx, computer);
 }
@@ -153,6 +169,11 @@ export async function restoreFailed(
   const { hostId } = computer;
   // The next step leaves the host.
   if (hostId !== null && isGivenUp(await findHost(database, hostId), config)) return;
+  // It has the system already, and only could not be saved with it.
+  const source = await sourceOf(tx, computer);
+  if (source?.keepsHome === true && computer.environmentVersionId === source.environmentVersionId) {
+    return restored(tx, computer);
+  }
   await endRestore(tx, computer, code);
 }
 

@@ -3,7 +3,7 @@ import { getComputer } from '../../../models/computers/computer.ts';
 import { endStep } from '../../../models/computers/ends.ts';
 import { reportHost } from '../../../models/computers/hosts.ts';
 import { askForSystem } from '../../../models/computers/newSystem.ts';
-import { askToRestore, beginRestore } from '../../../models/computers/restoring.ts';
+import { askToRestore, beginRestore, noteSystem } from '../../../models/computers/restoring.ts';
 import { findSave } from '../../../models/computers/saveRows.ts';
 import { beginSave, completeSave, noteTaken } from '../../../models/computers/saves.ts';
 import { listSnapshots } from '../../../models/computers/snapshots.ts';
@@ -89,6 +89,7 @@ async function build() {
     end: (code?: string) =>
       endStep(environment, { computerId: id, generation: 1, step: 'restore', ...(code !== undefined && { code }) }),
     begin: () => beginRestore(database, id),
+    note: () => noteSystem(database, id),
     /** Saves what is on the host. Returns the save, and its parent. */
     save: async (kept: string[]) => {
       const begun = await beginSave(database, { computerId: id, hostId }, kept);
@@ -134,6 +135,17 @@ test('A computer gets the newest system beside its home, after what it had has a
   expect((await ask()).operation).toBeUndefined();
 });
 
+test('A system that could not be saved is there all the same', async () => {
+  const { ask, get, step, begin, note, end, ends, head, versions } = await build();
+  await ask();
+  await step();
+  await begin();
+  await note();
+  await end('QUOTA_EXCEEDED');
+  expect(await get()).toMatchObject({ environmentVersionId: versions[1]?.versionId, homeSaveId: head, wish: null });
+  expect(await ends()).toEqual(['succeeded']);
+});
+
 test('A system that could not be given leaves the computer as it was', async () => {
   const { ask, get, step, begin, end, ends, head } = await build();
   await ask();
@@ -147,11 +159,12 @@ test('A system that could not be given leaves the computer as it was', async () 
 test.each(['before', 'after'])(
   'When the host is lost %s the new system is saved, the computer is what its head is',
   async (when) => {
-    const { ask, get, step, begin, save, ends, head, versions } = await build();
+    const { ask, get, step, begin, note, save, ends, head, versions } = await build();
     const [, newest] = versions;
     await ask();
     await step();
     await begin();
+    await note();
     const saved = when === 'after' ? await save([head, newest?.saveId ?? '']) : undefined;
     await loseHost();
     expect(await step()).toBe('rest');
