@@ -2,7 +2,6 @@ import { DomainError } from '../../base/errors.ts';
 import { askToDelete } from '../../models/computers/wishes.ts';
 import { type BuildStep, cancelBuild, failBuild, nextOfBuild } from '../../models/environments/builds/builds.ts';
 import { builderOf, findVersion } from '../../models/environments/version.ts';
-import type { CommonDeps } from '../deps.ts';
 import type { EnvironmentDeps } from './deps.ts';
 import { createRunStep } from './runStep.ts';
 import { createEnvironmentSweeps, environmentSweeps } from './sweeps.ts';
@@ -11,7 +10,7 @@ interface Which {
   versionId: string;
 }
 
-function createEnvironmentActivities(deps: CommonDeps) {
+function createEnvironmentActivities(deps: EnvironmentDeps) {
   return {
     ...createEnvironmentSweeps(deps, removeBuilder),
     lookAtBuild: ({ versionId }: Which): Promise<BuildStep> => nextOfBuild(deps, versionId),
