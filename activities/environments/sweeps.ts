@@ -1,5 +1,5 @@
-import { cancelBuild, failBuild, lostBuilds } from '../../models/environments/builds/builds.ts';
-import { forgetLayers, letGo, oldVersions } from '../../models/environments/letGo.ts';
+import { cancelBuild, failBuild, type LostBuild, lostBuilds } from '../../models/environments/builds/builds.ts';
+import { forgetLayers, letGo, type OldVersion, oldVersions } from '../../models/environments/letGo.ts';
 import type { CommonDeps } from '../deps.ts';
 import { graceBefore, purgeOlder, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
 
@@ -11,7 +11,7 @@ export function createEnvironmentSweeps(
   return {
     /** Ends builds whose workflow is gone. Their operations have ended without them. */
     sweepBuilds: (): Promise<SweepReport> =>
-      sweepEach({
+      sweepEach<LostBuild>({
         logger,
         before: graceBefore(config),
         page: (page) => lostBuilds(database, page),
@@ -25,7 +25,7 @@ export function createEnvironmentSweeps(
 
     /** Removes versions of environments that nothing needs any more. */
     letGoVersions: (): Promise<SweepReport> =>
-      sweepEach({
+      sweepEach<OldVersion>({
         logger,
         before: graceBefore(config),
         page: (page) => oldVersions(database, page),

@@ -25,8 +25,10 @@ export async function markAll(tx: Transaction, environmentId: string): Promise<v
   await execute(tx, sql, [new Date(), environmentId]);
 }
 
+export type OldVersion = Waiting & { spaceId: string };
+
 /** Versions that are marked. */
-export const oldVersions = waitingIn<Waiting & { spaceId: string }>({
+export const oldVersions = waitingIn<OldVersion>({
   table: 'environment_versions',
   columns: ['space_id'],
   where: 'let_go_at IS NOT NULL',

@@ -245,7 +245,8 @@ export const objects: Record<string, Builder> = {
     return id;
   },
   // A row, because no host here can build one.
-  environmentId: ({ database, people, spaceId }) => insertEnvironment(database, { spaceId, createdBy: people.owner.id }),
+  environmentId: ({ database, people, spaceId }) =>
+    insertEnvironment(database, { spaceId, createdBy: people.owner.id }),
   profileId: async (world) => insertProfile(world.database, await ownerOf(world)),
   'Browsers.sessionId': async (world) => insertBrowser(world.database, await ownerOf(world)),
   // For the newest session, which is the one in the same path.

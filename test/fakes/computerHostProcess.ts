@@ -42,6 +42,8 @@ async function asked(call: Call, computerId: string, more = ''): Promise<void> {
 const host: ComputerHost = {
   hostId,
   drivers: ['bubblewrap'],
+  bases: [],
+  prepareBase: async () => undefined,
   async start({ computerId, generation, env }) {
     await asked('start', computerId, `${generation} ${Object.keys(env).join(',')}`);
     const now = new Date().toISOString();

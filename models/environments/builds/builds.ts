@@ -161,8 +161,10 @@ export async function cancelBuild(deps: EnvironmentDeps, versionId: string): Pro
   });
 }
 
+export type LostBuild = Waiting & { isCancelled: number };
+
 /** Builds whose operation has ended without them, as when an operator ends its workflow. */
-export const lostBuilds = waitingIn<Waiting & { isCancelled: number }>({
+export const lostBuilds = waitingIn<LostBuild>({
   table: 'environment_versions v',
   joins: "JOIN operations o ON o.id = v.operation_id AND o.status <> 'running'",
   id: 'v.id',

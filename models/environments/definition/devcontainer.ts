@@ -4,7 +4,7 @@ import type { Definition } from './definition.ts';
 import { baseOf, type DockerfileOptions, fromDockerfile } from './dockerfile.ts';
 import { commandOf } from './words.ts';
 
-type Command = string | string[] | Record<string, string>;
+type Command = string | string[] | Record<string, string | string[]>;
 
 /** The parts of a `devcontainer.json` that are read. */
 export interface Devcontainer {
