@@ -46,7 +46,7 @@ function requireBuildable(steps: readonly EnvironmentStep[]): void {
   if (steps.length > mostSteps) throw invalid(`it has more than ${mostSteps} steps`);
   let bytes = 0;
   for (const step of steps) {
-    if (!JSON.stringify(step).isWellFormed() || JSON.stringify(step).includes('\\u0000')) {
+    if (textsOf(step).some((text) => !text.isWellFormed() || text.includes('\0'))) {
       throw invalid('it has characters that a command cannot have');
     }
     if (!('env' in step)) continue;
@@ -54,6 +54,12 @@ function requireBuildable(steps: readonly EnvironmentStep[]): void {
     for (const [name, value] of Object.entries(step.env)) bytes += Buffer.byteLength(name) + Buffer.byteLength(value);
   }
   if (bytes > mostEnvBytes) throw invalid(`its variables have more than ${mostEnvBytes} bytes together`);
+}
+
+/** All texts in a step. */
+function textsOf(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsOf) : [];
 }
 
 function invalid(detail: string): DomainError {

@@ -91,7 +91,7 @@ test('A running computer is stopped, its home kept and replaced, and it starts a
   expect(await step()).toBe('restore');
   // The worker may be killed before and after it has replaced the home.
   for (let attempt = 0; attempt < 2; attempt++) {
-    expect(await beginRestore(environment.database, id)).toBe(saves.early);
+    expect(await beginRestore(environment.database, id)).toMatchObject({ saveId: saves.early, keepsHome: false });
     expect(await names()).toEqual([
       { name: 'Before restoring Early', saveId: saves.head },
       { name: 'Early', saveId: saves.early },
