@@ -9,6 +9,7 @@ import type { CopiedFiles, Plan } from '../../models/environments/steps.ts';
 const mode = 0o755;
 /** The agent's program inside, which runs a command as another user. */
 const agent = '/opt/atrium/agent';
+const home = '/home/user';
 
 /** The process that does a step, but for the files that it copies. Undefined if it has none. */
 export function processOfStep(
@@ -21,6 +22,7 @@ export function processOfStep(
     return { command: [...asUser, '/bin/sh', '-c', step.run], cwd: workdir ?? '/', env };
   }
   if ('workdir' in step) return { command: ['mkdir', '-p', '--', step.workdir], cwd: '/' };
+  if ('user' in step) return { command: ['chown', '-R', '--', step.user, home], cwd: '/' };
   const { to, owner } = step.copy;
   if (owner === undefined) return undefined;
   const tops = new Set(Object.keys(files).map((path) => placeOf(topOf(path), to)));

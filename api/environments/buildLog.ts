@@ -59,7 +59,11 @@ async function* recordsOf(
     begin += ended.logBytes ?? 0;
     number = ended.number;
   }
-  if (options.follow) yield noteRecord('exit', Math.max(begin, after), await exitOf(deps, version));
+  if (!options.follow) return;
+  const { id } = version;
+  const isOver = async () => (await findVersion(deps.database.pool, id))?.status !== 'building';
+  await lookUntil(isOver, Boolean, { ...pauses, signal: options.signal });
+  yield noteRecord('exit', Math.max(begin, after), await exitOf(deps, version));
 }
 
 function isRunning({ status }: StepRow): boolean {

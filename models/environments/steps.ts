@@ -2,14 +2,16 @@ import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
 
 /** What one step of an environment does. */
-export type EnvironmentStep = WorkStep | { env: Record<string, string> } | { user: string };
+export type EnvironmentStep = WorkStep | { env: Record<string, string> };
 
 /** A step that changes files. */
 export type WorkStep =
   | { run: string }
   | { copy: { from: string; to: string; owner?: string } }
   /** The folder is made. */
-  | { workdir: string };
+  | { workdir: string }
+  /** The user gets the home. For root, there is nothing to do. */
+  | { user: string };
 
 /** How a step runs, and in the end how the processes of a computer do. */
 export interface Setting {
@@ -41,19 +43,24 @@ export function planOf(begin: Setting, steps: readonly EnvironmentStep[]): { wor
   for (const [index, step] of steps.entries()) {
     const below = (path: string) => posix.resolve('/', setting.workdir ?? '/', path);
     if ('env' in step) setting = { ...setting, env: { ...setting.env, ...step.env } };
-    else if ('user' in step) setting = { ...setting, user: /^(root|0)$/.test(step.user) ? null : step.user };
+    else if (isRoot(step)) setting = { ...setting, user: null };
     else {
       const absolute = withPaths(step, below);
       if ('workdir' in absolute) setting = { ...setting, workdir: absolute.workdir };
+      if ('user' in absolute) setting = { ...setting, user: absolute.user };
       work.push({ number: index + 1, step: absolute, setting });
     }
   }
   return { work, end: setting };
 }
 
+function isRoot(step: WorkStep): boolean {
+  return 'user' in step && /^(root|0)(:(root|0))?$/.test(step.user);
+}
+
 function withPaths(step: WorkStep, below: (path: string) => string): WorkStep {
   if ('workdir' in step) return { workdir: below(step.workdir) };
-  if ('run' in step) return step;
+  if (!('copy' in step)) return step;
   const { to } = step.copy;
   const isFolder = /(^|\/)\.{0,2}$/.test(to);
   return { copy: { ...step.copy, to: isFolder && below(to) !== '/' ? `${below(to)}/` : below(to) } };
@@ -88,12 +95,12 @@ const longestTitle = 200;
 
 /** The step in one line, for people. */
 export function titleOf(step: WorkStep): string {
-  const title =
-    'run' in step
-      ? `run ${step.run}`
-      : 'copy' in step
-        ? `copy ${step.copy.from} to ${step.copy.to}`
-        : `workdir ${step.workdir}`;
-  const line = title.replace(/\s*\n[\s\S]*$/, ' …');
+  const line = textOf(step).replace(/\s*\n[\s\S]*$/, ' …');
   return line.length > longestTitle ? `${line.slice(0, longestTitle)}…` : line;
+}
+
+function textOf(step: WorkStep): string {
+  if ('run' in step) return `run ${step.run}`;
+  if ('copy' in step) return `copy ${step.copy.from} to ${step.copy.to}`;
+  return 'user' in step ? `user ${step.user}` : `workdir ${step.workdir}`;
 }

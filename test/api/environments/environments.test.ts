@@ -105,13 +105,13 @@ function environmentTests(): void {
     const again = await environments.again(madeId);
     expect(again).toMatchObject({ version: 2, status: 'building', readyVersion: 1 });
     const kept = await environments.built(madeId);
-    const work = kept.latest.steps.filter(({ step }) => !('env' in step || 'user' in step));
+    const work = kept.latest.steps.filter(({ step }) => !('env' in step));
     expect(work.map(({ status }) => status)).toEqual(work.map(() => 'kept'));
     const changed = steps.with(-1, { run: 'echo second > note' });
     expect((await environments.send('PATCH', `/${madeId}`, { steps: changed })).status).toBe(200);
     await environments.again(madeId);
     const third = await environments.built(madeId);
-    expect(third.latest.steps.filter(({ status }) => status === 'kept')).toHaveLength(5);
+    expect(third.latest.steps.filter(({ status }) => status === 'kept')).toHaveLength(6);
     expect((await look(computer)).environment).toMatchObject({ version: 1, isOutdated: true });
     const patched = await computer.fetch('', { method: 'PATCH', body: { environmentId: madeId } });
     expect([200, 202]).toContain(patched.status);
@@ -203,7 +203,7 @@ function environmentTests(): void {
       'Step 1 of 1: run echo one; sleep 1; echo two\\none\\ntwo\\n',
     );
     expect(log).toMatch(/event: exit\n.*\n.*"exitCode":0/);
-    await environments.built(id);
+    expect((await environments.look(id)).status).toBe('ready');
   }, 600_000);
 
   test.each([

@@ -206,7 +206,7 @@ test('Without a step that changes files, a version is its base', async () => {
   const { make, walk, version } = await build();
   const plain = await make([{ env: { A: '1' } }]);
   expect(await walk(plain.versionId)).toMatchObject({ ran: [2], end: 'ready' });
-  const { versionId } = await make([{ user: 'app' }], plain.id);
+  const { versionId } = await make([{ user: 'root' }, { env: { B: '2' } }], plain.id);
   expect(await walk(versionId)).toMatchObject({ ran: [], end: 'ready' });
   expect((await version(versionId)).saveId).toBe((await version(plain.versionId)).saveId);
 });

@@ -27,6 +27,7 @@ test('Each step that changes files gets what the steps before it have set, and a
     { number: 1, step: { run: 'one' }, setting: noSetting },
     { number: 3, step: { workdir: '/srv' }, setting: set },
     { number: 4, step: { run: 'two' }, setting: set },
+    { number: 5, step: { user: 'app' }, setting: { ...set, user: 'app' } },
     { number: 6, step: { copy: { from: '/files', to: '/srv/in/' } }, setting: { ...set, user: 'app' } },
     { number: 7, step: { workdir: '/opt' }, setting: { ...set, workdir: '/opt', user: 'app' } },
   ]);
@@ -53,7 +54,7 @@ const digests = (given: EnvironmentStep[], copied = files, origin = 'debian') =>
 
 test('A digest says that a step would have the same result, and a change keeps those before it', () => {
   const before = digests(steps);
-  expect(new Set(before).size).toBe(5);
+  expect(new Set(before).size).toBe(6);
   expect(digests(structuredClone(steps))).toEqual(before);
   // In another order and under other keys, these are the same files.
   expect(digests(steps, { b: { objectKey: 'k3', sha256: 's2' }, a: { objectKey: 'k1', sha256: 's1' } })).toEqual(
@@ -62,7 +63,7 @@ test('A digest says that a step would have the same result, and a change keeps t
   // What comes behind the last step that changes files.
   expect(digests(steps.slice(0, -2))).toEqual(before);
   const same = (changed: string[]) => changed.filter((digest, index) => digest === before[index]).length;
-  expect(same(digests(steps, { ...files, a: { objectKey: 'k1', sha256: 'other' } }))).toBe(3);
+  expect(same(digests(steps, { ...files, a: { objectKey: 'k1', sha256: 'other' } }))).toBe(4);
   expect(same(digests(steps.with(1, { env: { A: 'other' } })))).toBe(1);
   expect(same(digests(steps.with(3, { run: 'other' })))).toBe(2);
   expect(same(digests(steps.with(4, { user: 'other' })))).toBe(3);
