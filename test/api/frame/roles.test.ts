@@ -47,6 +47,8 @@ const onlyOnceAllowed: Record<string, string> = {
   pauseComputer: '409 COMPUTER_NOT_RUNNING',
   createComputerSnapshot: '409 COMPUTER_UNUSED',
   // There is no host here.
+  createEnvironment: '503 ENVIRONMENTS_UNAVAILABLE',
+  buildEnvironment: '503 ENVIRONMENTS_UNAVAILABLE',
   wakeComputer: '503 NO_HOST',
   recoverComputer: '503 NO_HOST',
   execComputer: '503 NO_HOST',
