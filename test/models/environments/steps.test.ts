@@ -68,6 +68,8 @@ test('A digest says that a step would have the same result, and a change keeps t
   expect(same(digests(steps.with(3, { run: 'other' })))).toBe(2);
   expect(same(digests(steps.with(4, { user: 'other' })))).toBe(3);
   expect(same(digests(steps, files, 'evr_1'))).toBe(0);
+  // Nothing is done when root is the user again.
+  expect(same(digests(steps.toSpliced(5, 0, { user: 'root' })))).toBe(4);
 });
 
 test.each([
