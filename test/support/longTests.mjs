@@ -10,6 +10,7 @@ export const longTests = {
   'test/activities/billing/shuffledEvents.test.ts': ['billing'],
   'test/activities/tools/extremes.test.ts': ['tools'],
   'test/api/desktops/recordingLimits.test.ts': ['desktops'],
+  'test/api/environments/builds.test.ts': ['environments', 'computers'],
   'test/api/frame/fuzz.test.ts': ['frame'],
   'test/api/frame/oddRequests.test.ts': ['frame'],
   'test/backup/beside.test.ts': ['backup'],

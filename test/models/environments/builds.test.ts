@@ -3,9 +3,11 @@ import { findComputer, getComputer } from '../../../models/computers/computer.ts
 import { createComputers } from '../../../models/computers/computers.ts';
 import { reportHost } from '../../../models/computers/hosts.ts';
 import { collectSave, findSave } from '../../../models/computers/saveRows.ts';
+import { transaction } from '../../../models/database/database.ts';
 import {
   cancelBuild,
   failBuild,
+  lostBuilds,
   nextOfBuild,
   noteStepBegun,
   noteStepEnd,
@@ -266,6 +268,20 @@ test('A build that has ended ends once', async () => {
   expect(await operation(versionId)).toBe('cancelled');
   expect(await next(versionId)).toEqual({ do: 'rest', badEnd: { status: 'cancelled', code: null } });
   expect(await next(newId('environmentVersion'))).toEqual({ do: 'rest' });
+});
+
+test('A build whose operation was ended without it is found', async () => {
+  const { make, next, version } = await build();
+  const { database } = environment;
+  const [lost, running] = [await make(), await make()];
+  for (const { versionId } of [lost, running]) await next(versionId);
+  const end = { status: 'failed', code: 'WORKFLOW_LOST', detail: '' } as const;
+  const { operationId } = await version(lost.versionId);
+  await transaction(database, (tx) => operationModels(tx).Operation.end(operationId, end, tx));
+  const found = await lostBuilds(database, { before: new Date(Date.now() + 1_000) });
+  expect(found).toMatchObject([{ id: lost.versionId, isCancelled: 0 }]);
+  await failBuild(environment, lost.versionId, 'WORKFLOW_LOST');
+  expect(await lostBuilds(database, { before: new Date(Date.now() + 1_000) })).toEqual([]);
 });
 
 test('A space has so many environments and versions as the operator says, and names are unique', async () => {
