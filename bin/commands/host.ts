@@ -78,18 +78,25 @@ function describeStuck(id: string, stuck: Draining['stuck']): string {
 /** The hosts of computers for `--json`. */
 export function hostsToJson(hosts: readonly HostUse[]) {
   return hosts.map(({ id, address, seenAt, computers, running, isLost, isCordoned, maxRunning, ...more }) => {
-    const { cpuMilli, memoryMiB, usedMiB, labels } = more;
+    const { cpuMilli, memoryMiB, usedMiB, labels, bases } = more;
     const capacity = { cpu: cpuMilli / 1_000, memoryMiB, usedMiB, maxRunning };
-    return { id, address, seenAt, computers, running, isLost, isCordoned, ...capacity, labels };
+    return { id, address, seenAt, computers, running, isLost, isCordoned, ...capacity, labels, bases };
   });
 }
 
 /** The hosts of computers for people, one row each. */
 export function hostsToRows(hosts: readonly HostUse[]): [id: string, detail: string][] {
-  return hosts.map(({ id, seenAt, computers, running, isLost, isCordoned, maxRunning, memoryMiB, usedMiB, labels }) => {
-    const seen = `${isLost ? 'silent since' : 'there,'} ${seenAt.toISOString()}`;
-    const use = `${counted(computers, 'computer')}, ${running} of ${maxRunning} running`;
-    const memory = `${usedMiB} of ${memoryMiB} MiB promised`;
-    return [id, [seen, use, memory, ...(isCordoned ? ['cordoned'] : []), ...labels].join(', ')];
-  });
+  return hosts.map(
+    ({ id, seenAt, computers, running, isLost, isCordoned, maxRunning, memoryMiB, usedMiB, ...more }) => {
+      const seen = `${isLost ? 'silent since' : 'there,'} ${seenAt.toISOString()}`;
+      const use = `${counted(computers, 'computer')}, ${running} of ${maxRunning} running`;
+      const memory = `${usedMiB} of ${memoryMiB} MiB promised`;
+      const notes = [
+        ...(isCordoned ? ['cordoned'] : []),
+        ...(more.bases.length > 0 ? ['environments'] : []),
+        ...more.labels,
+      ];
+      return [id, [seen, use, memory, ...notes].join(', ')];
+    },
+  );
 }

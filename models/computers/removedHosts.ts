@@ -18,13 +18,15 @@ const silentMs = 7 * dayMs;
 const remainsMs = 90 * dayMs;
 
 /** A host, how many computers have their homes there, how many of them run now, and the memory promised to these. */
-export interface HostUse extends Omit<ComputerHostRow, 'labels' | 'isCordoned'> {
+export interface HostUse extends Omit<ComputerHostRow, 'bases' | 'labels' | 'isCordoned'> {
   computers: number;
   running: number;
   usedMiB: number;
   isLost: boolean;
   isCordoned: boolean;
   labels: string[];
+  /** The root file systems that its computers can have. */
+  bases: string[];
 }
 
 export async function hostsInUse({ database, config }: Deps): Promise<HostUse[]> {
@@ -37,7 +39,7 @@ export async function hostsInUse({ database, config }: Deps): Promise<HostUse[]>
   );
   const uses = new Map(rows.map(({ id, ...use }) => [id, use]));
   const hosts = await listHosts(database);
-  return hosts.map(({ labels, isCordoned, ...host }) => {
+  return hosts.map(({ bases, labels, isCordoned, ...host }) => {
     const use = uses.get(host.id);
     const numbers = {
       computers: Number(use?.computers ?? 0),
@@ -45,7 +47,8 @@ export async function hostsInUse({ database, config }: Deps): Promise<HostUse[]>
       usedMiB: Number(use?.usedMiB ?? 0),
     };
     const flags = { isLost: isLost(host, config), isCordoned: Boolean(isCordoned) };
-    return { ...host, ...numbers, ...flags, labels: labelsOf({ labels }) };
+    const lists = { bases: bases === '' ? [] : bases.split(','), labels: labelsOf({ labels }) };
+    return { ...host, ...numbers, ...flags, ...lists };
   });
 }
 
