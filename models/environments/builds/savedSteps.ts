@@ -1,6 +1,7 @@
 import { lockAnyComputer } from '../../computers/computers.ts';
 import { lockSave } from '../../computers/saveRows.ts';
 import { type Database, transaction } from '../../database/database.ts';
+import { select } from '../../database/sql.ts';
 import { builderOf, findVersion, lockVersion } from '../version.ts';
 import { keepLayer, noteBuilt } from './layers.ts';
 import { changeStep, stepRows } from './stepRows.ts';
@@ -39,4 +40,20 @@ export async function stepToSave(
   const version = await findVersion(pool, versionId);
   const step = (await stepRows(pool, [versionId])).find((one) => one.number === number);
   return version?.status === 'building' && step?.status === 'ran' ? builderOf(version).computerId : undefined;
+}
+
+/** How many versions a host keeps ready for new computers. */
+const mostReady = 20;
+
+/**
+ * The saves of versions that this host has made and from which computers will begin: of those that are built now, and of
+ * the newest ones.
+ */
+export async function savesOfVersions({ pool }: Pick<Database, 'pool'>, hostId: string): Promise<string[]> {
+  const sql = `SELECT v.save_id FROM environment_versions v JOIN home_saves s ON s.id = v.save_id AND s.host_id = ?
+    WHERE v.status = ? AND v.let_go_at IS NULL ORDER BY v.created_at DESC, v.id DESC LIMIT ${mostReady}`;
+  const found = await Promise.all(
+    ['building', 'ready'].map((status) => select<{ saveId: string }>(pool, sql, [hostId, status])),
+  );
+  return found.flat().map(({ saveId }) => saveId);
 }
