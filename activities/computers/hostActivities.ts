@@ -106,7 +106,8 @@ export function createHostActivities(deps: HostDeps & { homeSaves: HomeSaves }) 
           if (!computer.restoreBegan) await homeSaves.release(computer.id, cancelled);
           const source = await beginRestore(database, computer.id);
           if (source === undefined) throw refusal('NOT_ORDERED', 'This restore is no longer wanted.');
-          const { limits } = await computers.orderOf(computer);
+          const { base, environmentVersionId } = source;
+          const { limits } = await computers.orderOf({ ...computer, base, environmentVersionId });
           await replaceHome(deps, computer, source, { limits, signal: cancelled });
           if (!source.keepsHome) return;
           await noteSystem(database, computer.id);

@@ -134,14 +134,14 @@ export function createComputers(database: Database, envelope: Envelope, config: 
     async orderOf(computer: Computer): Promise<ComputerOrder> {
       const { driver, idleMinutes: _, ...limits } = limitsOf(computer, config);
       const { maxTasks, maxProcesses, maxLogBytes } = config.computers;
-      const { env, ...setting } = await settingOf(database, computer);
+      const { env, systemMiB, ...setting } = await settingOf(database, computer);
       return {
         computerId: computer.id,
         spaceId: computer.spaceId,
         generation: computer.generation,
         driver,
         ...setting,
-        limits: { ...limits, maxTasks, maxProcesses, maxLogBytes },
+        limits: { ...limits, diskMiB: limits.diskMiB + systemMiB, maxTasks, maxProcesses, maxLogBytes },
         env: { ...env, ...(await openEnv(computer)), ...(await placeholderVariables(database, computer.id)) },
       };
     },

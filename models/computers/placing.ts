@@ -3,16 +3,7 @@ import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { select } from '../database/sql.ts';
 import { activeStatuses, type Computer, type ComputerDriver, limitsOf } from './computer.ts';
-import {
-  type ComputerHostRow,
-  hasBase,
-  hasLabels,
-  hostLost,
-  hostRemoved,
-  isGivenUp,
-  isLost,
-  noBase,
-} from './hosts.ts';
+import { type ComputerHostRow, hasBase, hasLabels, hostLost, hostRemoved, isGivenUp, isLost, noBase } from './hosts.ts';
 import { findSave, type HomeSave } from './saveRows.ts';
 
 interface Load {

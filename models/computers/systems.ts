@@ -29,13 +29,16 @@ export async function systemOf(tx: Transaction, spaceId: string, { environmentId
   return { homeSaveId: saveId, homeSavedAt: save?.takenAt ?? null, base: 'debian', environmentVersionId: id } as const;
 }
 
-/** What its environment says of the processes of a computer, and its base. */
+const mebibyte = 1_048_576;
+
+/** What its environment says of the processes of a computer, its base, and the size of its system beside its home. */
 export async function settingOf(
   { pool }: Pick<Database, 'pool'>,
   { base, environmentVersionId }: Pick<Computer, 'base' | 'environmentVersionId'>,
 ) {
-  if (base === null) return { env: {} };
+  if (base === null) return { env: {}, systemMiB: 0 };
   const version = environmentVersionId === null ? undefined : await findVersion(pool, environmentVersionId);
-  const { env = {}, user = null, workdir = null } = version ?? {};
-  return { base, env, ...(user !== null && { user }), ...(workdir !== null && { workdir }) };
+  const { env = {}, user = null, workdir = null, homeBytes } = version ?? {};
+  const systemMiB = Math.ceil((homeBytes ?? 0) / mebibyte);
+  return { base, env, systemMiB, ...(user !== null && { user }), ...(workdir !== null && { workdir }) };
 }

@@ -81,8 +81,9 @@ export async function createEnvironment(
     requireFreeName(there, name);
     const { perSpace } = config.environments;
     if (there.length >= perSpace) {
-      const detail = `A space has at most ${perSpace} environments. Delete one first.`;
-      throw new DomainError('conflict', 'TOO_MANY_ENVIRONMENTS', detail);
+      const used = there.length;
+      const detail = `A space has at most ${perSpace} environments, and this one has ${used}. Delete one first.`;
+      throw new DomainError('conflict', 'TOO_MANY_ENVIRONMENTS', detail, { quota: { limit: perSpace, used } });
     }
     const base = await requireKnownBase(tx, spaceId, definition.base);
     const { steps, warnings } = definition;

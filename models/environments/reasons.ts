@@ -12,6 +12,9 @@ const details: Readonly<Record<string, string>> = {
   ENVIRONMENTS_UNAVAILABLE: 'No host here can run computers with a system of their own.',
   TOO_MANY_COMPUTERS:
     'The space has as many computers as it may have, so there is none for the build. Delete one first.',
+  TOO_MUCH_DISK:
+    'The disk limits of the space’s computers leave none for the computer of the build. Delete a computer first.',
+  TOO_MUCH_MEMORY: 'The running computers of the space leave no memory for that of the build. Stop one first.',
   NO_HOST: 'No host has room for the computer of the build. Try again later.',
   WORKFLOW_LOST: 'The build was ended by an operator or lost by the workflow server.',
   BUILD_FAILED: 'The build failed; the server’s log says why.',

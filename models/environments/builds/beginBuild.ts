@@ -84,9 +84,10 @@ async function requireRoom(
   const sql = `SELECT COUNT(*) AS count FROM environment_versions v JOIN environments e
     ON e.id = v.environment_id AND e.deleted_at IS NULL WHERE v.space_id = ?`;
   const [row] = await select<{ count: number }>(tx, sql, [spaceId]);
-  if ((row?.count ?? 0) < environments.versionsPerSpace) return;
-  const detail = `A space has at most ${environments.versionsPerSpace} versions of environments. Delete an environment first.`;
-  throw new DomainError('conflict', 'TOO_MANY_VERSIONS', detail);
+  const [limit, used] = [environments.versionsPerSpace, row?.count ?? 0];
+  if (used < limit) return;
+  const detail = `A space has at most ${limit} versions of environments, and this one has ${used}. Delete an environment first.`;
+  throw new DomainError('conflict', 'TOO_MANY_VERSIONS', detail, { quota: { limit, used } });
 }
 
 async function nextNumber(tx: Transaction, environmentId: string): Promise<number> {

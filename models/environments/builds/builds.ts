@@ -2,7 +2,8 @@ import type { Transaction } from 'sequelize';
 import { DomainError } from '../../../base/errors.ts';
 import { lockLivingSpace } from '../../audit/livingSpace.ts';
 import type { Computer } from '../../computers/computer.ts';
-import { insertComputer, lockAnyComputer, roomFor } from '../../computers/computers.ts';
+import { insertComputer, lockAnyComputer } from '../../computers/computers.ts';
+import { roomFor } from '../../computers/quotas.ts';
 import { transaction } from '../../database/database.ts';
 import { execute, select } from '../../database/sql.ts';
 import { type Waiting, waitingIn } from '../../sweeping/oldestFirst.ts';
@@ -65,7 +66,7 @@ async function prepare({ config }: EnvironmentDeps, tx: Transaction, seen: Versi
     await execute(tx, sql, [id, kept.number]);
   }
   if (steps.every(({ number }) => number <= (kept?.number ?? 0))) return;
-  await roomFor(tx, spaceId, builder, config);
+  await roomFor(tx, { spaceId, id: builder }, {}, config);
   const sql = 'SELECT name FROM environments WHERE id = ?';
   const [environment] = await select<{ name: string }>(tx, sql, [version.environmentId]);
   const homeSaveId = kept?.saveId ?? version.saveId;
