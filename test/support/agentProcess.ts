@@ -31,7 +31,10 @@ export async function runWith(
   { cwd = '/', env = {} }: Partial<Pick<ProcessRequest, 'cwd' | 'env'>> = {},
 ): Promise<LeaderExit & { stdout: string; stderr: string; messages: Message[] }> {
   const request = { kind: 'process', processId: `prc_${count++}`, command, cwd, env, pty: null } as const;
-  const { stream } = await agent.open({ ...request, input: false, files: null, user: '', isMoved: false }, { deadlineMs: 60_000 });
+  const { stream } = await agent.open(
+    { ...request, input: false, files: null, user: '', isMoved: false },
+    { deadlineMs: 60_000 },
+  );
   const decoder = new MessageDecoder();
   const messages: Message[] = [];
   for await (const chunk of stream) messages.push(...decoder.push(chunk as Buffer));
