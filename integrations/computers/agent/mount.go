@@ -71,10 +71,13 @@ func mountMapped(arguments []string) error {
 	return nil
 }
 
-// seal makes all mounts of this mount namespace read-only except the given ones, which are separated by commas. Then it
-// becomes the command. bwrap follows links of the new root when it makes mount points, and a tenant can let them point to
+// seal brings up the loopback of this network namespace, and makes all mounts of this mount namespace read-only except
+// the given ones, which are separated by commas. Then it becomes the command. bwrap follows links of the new root when it makes mount points, and a tenant can let them point to
 // the host's files. So bwrap finds nothing there that it could change.
 func seal(except string, command []string) error {
+	if err := bringUpLoopback(); err != nil {
+		return fmt.Errorf("the loopback: %w", err)
+	}
 	all := struct{ set, clear, propagation, users uint64 }{set: mountAttrReadOnly}
 	if err := setMountAttributes("/", atRecursive, unsafe.Pointer(&all)); err != nil {
 		return fmt.Errorf("mount_setattr: %w", err)
@@ -86,6 +89,26 @@ func seal(except string, command []string) error {
 		}
 	}
 	return syscall.Exec(command[0], command, os.Environ())
+}
+
+func bringUpLoopback() error {
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(socket)
+	request := struct {
+		name  [syscall.IFNAMSIZ]byte
+		flags uint16
+		_     [22]byte
+	}{flags: syscall.IFF_UP | syscall.IFF_RUNNING}
+	copy(request.name[:], "lo")
+	_, _, failure := syscall.Syscall(syscall.SYS_IOCTL, uintptr(socket), syscall.SIOCSIFFLAGS,
+		uintptr(unsafe.Pointer(&request)))
+	if failure != 0 {
+		return failure
+	}
+	return nil
 }
 
 func setMountAttributes(path string, flags uintptr, attributes unsafe.Pointer) error {

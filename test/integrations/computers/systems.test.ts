@@ -106,6 +106,15 @@ describe('computers with a root file system of their own', () => {
     await expect(runOn(host.client(computerId), 'true')).rejects.toMatchObject({ code: 'USER_NOT_FOUND' });
   });
 
+  it('have a loopback on which their programs, of any user, may listen', async () => {
+    const { client } = await startComputer(host, withBase);
+    const talk = `use Socket; socket(my $s, PF_INET, SOCK_STREAM, 0); bind($s, sockaddr_in(80, INADDR_LOOPBACK)) or die $!;
+      listen($s, 1); socket(my $c, PF_INET, SOCK_STREAM, 0); connect($c, getsockname($s)) or die $!; print "connected"`;
+    for (const before of [[], ['setpriv', '--reuid=1000', '--clear-groups']]) {
+      expect(await runOn(client, [...before, 'perl', '-e', talk])).toMatchObject({ stdout: 'connected', stderr: '' });
+    }
+  });
+
   it('keep secrets of private processes from the others', async () => {
     const { client } = await startComputer(host, withBase);
     await client.startProcess({
