@@ -4,7 +4,7 @@ import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, type Runner, select } from '../database/sql.ts';
 import { driveModels } from '../drive/models.ts';
 import { findVersion } from '../environments/version.ts';
-import type { Computer } from './computer.ts';
+import type { Computer, ComputerBase } from './computer.ts';
 import { lockAnyComputer } from './computers.ts';
 import { remainsSince } from './remains.ts';
 import { sourceOf } from './restoreSources.ts';
@@ -24,6 +24,8 @@ export interface Taken {
   homeBytes: number;
   uid: number | null;
   format: 'btrfs' | 'tar';
+  /** Undefined: that of the computer. */
+  base?: ComputerBase | null;
 }
 
 /** What a complete save becomes: the computer's head, or a snapshot of work on a host that had lost the computer. */
@@ -89,11 +91,15 @@ export async function noteTaken(
   { avoidsBase = false } = {},
 ): Promise<HomeSave | undefined> {
   return transaction(database, async (tx) => {
-    const parent = taken.format === 'btrfs' ? await parentOf(tx, save, kept) : undefined;
+    const { base = save.base } = taken;
+    // What the host has counts: a change of the system may have been given up while it went on there.
+    const of = base === save.base ? save : { ...save, base, environmentVersionId: null };
+    const parent = taken.format === 'btrfs' ? await parentOf(tx, of, kept) : undefined;
     const follows = parent !== undefined && !isLongChain(await chainOf(tx, parent), avoidsBase ? 4 : 1);
     const chained = follows ? { parentId: parent.id, baseId: parent.baseId } : {};
     const { takenAt, homeBytes, uid, format } = taken;
-    const row = { takenAt, homeBytes, uid, format, ...chained };
+    const { environmentVersionId } = of;
+    const row = { takenAt, homeBytes, uid, format, base, environmentVersionId, ...chained };
     await execute(tx, 'UPDATE home_saves SET ? WHERE id = ? AND taken_at IS NULL', [row, save.id]);
     return findSave(tx, save.id);
   });

@@ -202,13 +202,15 @@ export type SaveFormatName = 'btrfs' | 'tar';
 
 export interface TakenSave {
   takenAt: Date;
+  /** Null if it is a home, and no root file system. */
+  base: BaseName | null;
   homeBytes: number;
   /** The owner of the home's files. Null if that is the host's own user. */
   uid: number | null;
   format: SaveFormatName;
 }
 
-export interface StoredSave extends Omit<TakenSave, 'takenAt'> {
+export interface StoredSave extends Omit<TakenSave, 'takenAt' | 'base'> {
   saveId: string;
   open(signal: AbortSignal): AsyncIterable<Buffer>;
 }

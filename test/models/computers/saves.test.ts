@@ -254,3 +254,13 @@ test('A piece opens only in its place and its space', async () => {
   await expect(saves.open({ ...piece, saveId: newId('homeSave') }, sealed)).rejects.toMatchObject(broken);
   await expect(saves.open(piece, elsewhere)).rejects.toMatchObject(broken);
 });
+
+test('A save is of what its host has, also if that is a root file system of which the computer’s row says nothing', async () => {
+  const { database } = environment;
+  const built = await buildComputer();
+  const first = await save(built);
+  const begun = await begin(built, [first.id]);
+  const noted = await noteTaken(database, begun, { ...taken(), base: 'debian' }, [first.id]);
+  // It does not continue the home that was saved before.
+  expect(noted).toMatchObject({ base: 'debian', environmentVersionId: null, parentId: null, baseId: begun.id });
+});

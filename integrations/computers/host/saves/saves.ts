@@ -88,7 +88,9 @@ export class Saves implements HostSaves {
   take(computerId: string, saveId: string): Promise<TakenSave> {
     return this.#saving.in(computerId, async (signal) => {
       const { context, known, lanes } = this.#parts;
-      const { uid = null } = ownerOf(known(computerId));
+      const record = known(computerId);
+      const { uid = null } = ownerOf(record);
+      const { base = null } = record;
       const work = (inLane: AbortSignal) => {
         requireHomes(context);
         known(computerId);
@@ -97,7 +99,7 @@ export class Saves implements HostSaves {
       const { takenAt, kept } = await inLaneOf(lanes, computerId, work, signal).catch((error: unknown) => {
         throw isDiskFull(error) ? startFailure(error) : error;
       });
-      return { takenAt, homeBytes: await context.disks.usedBytes(kept), uid, format: this.format };
+      return { takenAt, homeBytes: await context.disks.usedBytes(kept), uid, base, format: this.format };
     });
   }
 
