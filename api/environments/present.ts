@@ -64,14 +64,8 @@ function presentStep(
   const row = rows.find((one) => one.number === number);
   // A step that runs nothing.
   if (row === undefined) {
-    return {
-      number,
-      step,
-      status: status === 'ready' ? 'done' : 'waiting',
-      exitCode: null,
-      startedAt: null,
-      endedAt: null,
-    };
+    const isPast = status === 'ready' || rows.some((later) => later.number > number && later.status !== 'waiting');
+    return { number, step, status: isPast ? 'done' : 'waiting', exitCode: null, startedAt: null, endedAt: null };
   }
   const { exitCode, startedAt, endedAt } = row;
   return {
