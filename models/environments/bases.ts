@@ -11,7 +11,9 @@ export async function requireKnownBase(on: Runner, spaceId: string, base: string
   const [found] = await select<{ id: string }>(on, sql, [spaceId, base, base]);
   if (found !== undefined && found.id !== ownId) return found.id;
   const detail =
-    found === undefined ? `there is no base ${base} and no such environment` : 'an environment is not its own base';
+    found === undefined
+      ? `there is no base or environment ${base}; bases are debian, agents and the environments of the space`
+      : 'an environment is not its own base';
   throw new DomainError('unprocessable', 'ENVIRONMENT_BASE_UNKNOWN', `The environment has no base: ${detail}.`, {
     errors: [{ pointer: '/base', detail }],
   });

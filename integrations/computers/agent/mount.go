@@ -28,6 +28,7 @@ const (
 	mountAttrIdmap      = 0x100000
 	usersOfRootFolder   = 65_536
 	withoutFolder       = ^uintptr(99) // AT_FDCWD, which is -100
+	lowestFreePort      = "/proc/sys/net/ipv4/ip_unprivileged_port_start"
 	mountCommand        = "mount"
 	sealCommand         = "seal"
 	pauseCommand        = "pause"
@@ -71,12 +72,15 @@ func mountMapped(arguments []string) error {
 	return nil
 }
 
-// seal brings up the loopback of this network namespace, and makes all mounts of this mount namespace read-only except
-// the given ones, which are separated by commas. Then it becomes the command. bwrap follows links of the new root when it makes mount points, and a tenant can let them point to
+// seal opens the loopback of this network namespace, with the low ports for every user. It makes all mounts of this mount
+// namespace read-only except the given ones, which are separated by commas. Then it becomes the command. bwrap follows links of the new root when it makes mount points, and a tenant can let them point to
 // the host's files. So bwrap finds nothing there that it could change.
 func seal(except string, command []string) error {
 	if err := bringUpLoopback(); err != nil {
 		return fmt.Errorf("the loopback: %w", err)
+	}
+	if err := os.WriteFile(lowestFreePort, []byte("0"), 0); err != nil {
+		return err
 	}
 	all := struct{ set, clear, propagation, users uint64 }{set: mountAttrReadOnly}
 	if err := setMountAttributes("/", atRecursive, unsafe.Pointer(&all)); err != nil {

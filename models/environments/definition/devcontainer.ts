@@ -54,10 +54,17 @@ export function fromDevcontainer(
     }
     steps.push({ env: containerEnv });
   }
-  if (remoteUser !== undefined) steps.push({ user: remoteUser });
+  if (remoteUser !== undefined) steps.push(...userSteps(remoteUser));
   for (const name of commands) steps.push(...runsOf(name, devcontainer[name]));
   const ignored = Object.keys(devcontainer).filter((name) => !known.has(name));
   return { base, steps, warnings: [...warnings, ...ignored.map((name) => `${name} has no meaning here.`)] };
+}
+
+/** Images for editors have such a user already. */
+function userSteps(name: string): EnvironmentStep[] {
+  const isPlain = /^[a-z_][a-z0-9_-]*$/.test(name) && name !== 'root';
+  const make = { run: `id -u ${name} > /dev/null 2>&1 || useradd --create-home --shell /bin/bash ${name}` };
+  return [...(isPlain ? [make] : []), { user: name }];
 }
 
 function beginOf(

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { oldQuotas } from '../../../integrations/computers/host/disks/btrfs.ts';
+import { oldQuotas } from '../../../integrations/computers/host/disks/quotas.ts';
 import { hostLayout } from '../../../integrations/computers/host/layout.ts';
 import { buildHost, computerSpec, runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { type FiledSave, startHostProcess } from '../../builders/hostProcess.ts';

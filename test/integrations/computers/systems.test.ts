@@ -1,10 +1,12 @@
-import { readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Host } from '../../../integrations/computers/host/host.ts';
 import { computerLayout, hostLayout, rootIn } from '../../../integrations/computers/host/layout.ts';
 import { readRecord } from '../../../integrations/computers/host/records.ts';
 import { buildHost, computerSpec, runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { filling, saveHome } from '../../builders/saves.ts';
+import { waitFor } from '../../support/waitFor.ts';
 import { drivers } from './drivers.ts';
 
 const [{ missing, options } = { missing: 'no driver', options: {} }] = drivers;
@@ -108,6 +110,7 @@ describe('computers with a root file system of their own', () => {
 
   it('have a loopback on which their programs, of any user, may listen', async () => {
     const { client } = await startComputer(host, withBase);
+    expect((await runOn(client, 'cat /proc/sys/net/ipv4/ip_unprivileged_port_start')).stdout).toBe('0\n');
     const talk = `use Socket; socket(my $s, PF_INET, SOCK_STREAM, 0); bind($s, sockaddr_in(80, INADDR_LOOPBACK)) or die $!;
       listen($s, 1); socket(my $c, PF_INET, SOCK_STREAM, 0); connect($c, getsockname($s)) or die $!; print "connected"`;
     for (const before of [[], ['setpriv', '--reuid=1000', '--clear-groups']]) {
@@ -164,6 +167,27 @@ describe('computers with a root file system of their own', () => {
     expect(full.stderr).toMatch(/quota|No space/i);
   });
 
+  it('leave the limits of other computers alone when they are removed', async () => {
+    const { homes } = hostLayout(built.dir);
+    const [, uuid] = /uuid: (\S+)/.exec(execFileSync('btrfs', ['filesystem', 'show', homes]).toString()) ?? [];
+    const counts = `/sys/fs/btrfs/${uuid}/qgroups`;
+    const remove = async () => {
+      const { computerId } = await startComputer(host, withBase);
+      await host.destroy(computerId);
+      execFileSync('btrfs', ['subvolume', 'sync', homes]);
+    };
+    const { client } = await startComputer(host, { limits: { ...usualLimits, diskMiB: 64 } });
+    await remove();
+    expect(readFileSync(join(counts, 'inconsistent'), 'utf8')).toBe('0\n');
+    const { stderr } = await runOn(client, 'head -c 100000000 /dev/zero > large; sync');
+    expect(stderr).toMatch(/quota/);
+    // What the kernel did before, or does for another reason: then all is counted anew.
+    writeFileSync(join(counts, 'drop_subtree_threshold'), '1');
+    await remove();
+    await waitFor('right counts', () => readFileSync(join(counts, 'inconsistent'), 'utf8') === '0\n');
+    writeFileSync(join(counts, 'drop_subtree_threshold'), '8');
+  });
+
   it('replace a home, which is carried over with its files', async () => {
     const { client, computerId } = await startComputer(host, { limits });
     await runOn(
@@ -181,6 +205,12 @@ describe('computers with a root file system of their own', () => {
     await host.start(computerSpec({ computerId, generation: 2, ...withBase, user: 'eve' }));
     const { stdout } = await runOn(host.client(computerId), 'cat link; stat -c "%U %a %n" . a run; ls; whoami');
     expect(stdout).toBe('kept\neve 755 .\neve 700 a\neve 755 run\na\nlink\nrun\neve\n');
+    const roots = await startComputer(host, withBase);
+    await runOn(roots.client, 'echo mine > mine');
+    await host.stop(roots.computerId);
+    await host.saves.fill(roots.computerId, [system], how);
+    await host.start(computerSpec({ computerId: roots.computerId, generation: 2, ...withBase, user: 'eve' }));
+    expect((await runOn(host.client(roots.computerId), 'stat -c %U . mine; touch new')).stdout).toBe('eve\neve\n');
     // Once more, from one system to another.
     await host.stop(computerId);
     await host.saves.fill(computerId, [system], how);

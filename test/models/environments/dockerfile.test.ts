@@ -136,6 +136,7 @@ test('A devcontainer becomes steps in the order in which its parts take effect',
     base: 'debian',
     steps: [
       { env: { LANG: 'C.UTF-8' } },
+      { run: 'id -u dev > /dev/null 2>&1 || useradd --create-home --shell /bin/bash dev' },
       { user: 'dev' },
       { run: 'make tools' },
       { run: 'a' },

@@ -16,12 +16,11 @@ import {
   roomInImage,
   shrinkImage,
 } from './image.ts';
+import { type Counts, keepCounting, removeOldQuotas } from './quotas.ts';
 import { giveAll, syncAll } from './watched.ts';
 
 /** How often old quotas are removed. */
 const tidyMs = 3_600_000;
-/** The lowest id of a subvolume. The file system's own tree has a lower one. */
-const firstVolume = 256;
 /** How long the kernel may take to detach a loop device after its last use. */
 const detachMs = 10_000;
 
@@ -44,7 +43,7 @@ export async function btrfsDisks(options: Image): Promise<Disks | { missing: str
     }
   }
   chmodSync(homes, 0o711); // every computer's user may enter it, none may list it
-  return btrfs(options);
+  return btrfs(options, await keepCounting(homes));
 }
 
 async function makeImage(place: Image): Promise<void> {
@@ -75,7 +74,7 @@ async function mount(image: string, homes: string): Promise<void> {
 
 export const isMounted = (folder: string) => mountOf(folder) !== undefined;
 
-function btrfs(place: Image): Disks {
+function btrfs(place: Image, counts: Counts): Disks {
   const { homes, image } = place;
   let isFirst = true;
   let tidyAtMs = 0;
@@ -117,6 +116,7 @@ function btrfs(place: Image): Disks {
     async tend() {
       if (isFirst) await shrinkImage(place).finally(() => (isFirst = false));
       await growImage(place);
+      await counts.check();
       if (Date.now() < tidyAtMs) return;
       tidyAtMs = Date.now() + tidyMs;
       await removeOldQuotas(homes);
@@ -136,27 +136,10 @@ function btrfs(place: Image): Disks {
       const isDetached = await lookUntil(isFree, Boolean, { firstMs: 1, mostMs: 50, forMs: detachMs });
       if (!isDetached) throw new Error('something still keeps their loop device in use');
       await mount(image, homes);
+      await keepCounting(homes);
     },
     async close() {
       if (isMounted(homes)) await run('umount', [homes]);
     },
   };
-}
-
-/** Removes the quotas of deleted subvolumes. Older kernels keep them, and each save would leave one more. */
-async function removeOldQuotas(homes: string): Promise<void> {
-  const quotas = await run('btrfs', ['qgroup', 'show', '--raw', homes]);
-  const volumes = await run('btrfs', ['subvolume', 'list', homes]);
-  const deleted = await run('btrfs', ['subvolume', 'list', '-d', homes]); // not cleaned up yet
-  for (const quota of oldQuotas(quotas, volumes + deleted)) {
-    // A newer kernel may just have removed it.
-    await run('btrfs', ['qgroup', 'destroy', quota, homes]).catch(() => undefined);
-  }
-}
-
-/** The quotas in the list of quotas whose subvolumes are not in the list of subvolumes. */
-export function oldQuotas(quotas: string, volumes: string): string[] {
-  const used = new Set([...volumes.matchAll(/^ID (\d+) /gm)].map(([, id]) => Number(id)));
-  const ids = [...quotas.matchAll(/^0\/(\d+) /gm)].map(([, id]) => Number(id));
-  return ids.filter((id) => id >= firstVolume && !used.has(id)).map((id) => `0/${id}`);
 }

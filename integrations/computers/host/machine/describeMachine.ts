@@ -11,6 +11,7 @@ import { socketLimit } from '../confinement/computerCgroup.ts';
 import { isMounted } from '../disks/btrfs.ts';
 import { type DiskRoom, describeRoom, isScarce, roomIn } from '../disks/disks.ts';
 import { faultOfHost, roomInImage } from '../disks/image.ts';
+import { areCountsWrong } from '../disks/quotas.ts';
 import type { HostOptions } from '../host.ts';
 import { hostLayout } from '../layout.ts';
 import { closedFolderAdvice, findOwnView, terminalAdvice } from './machine.ts';
@@ -67,7 +68,7 @@ export async function describeMachine(
   const lines = [
     'missing' in cgroups ? cgroups.missing : socketAdvice(cgroups.roots),
     (await findOwnView()) === undefined ? terminalAdvice : undefined,
-    diskAdvice(dir),
+    await diskAdvice(dir),
     ...cellAdvice(drivers),
   ];
   const room = roomFor(dir, imageMiB);
@@ -107,9 +108,12 @@ function roomFor(dir: string, sizeMiB: number | undefined): DiskRoom | undefined
   return existsSync(homes) && !existsSync(image) ? roomIn(homes) : undefined;
 }
 
-function diskAdvice(dir: string): string | undefined {
+async function diskAdvice(dir: string): Promise<string | undefined> {
   const { homes, image } = hostLayout(dir);
-  if (isMounted(homes) || existsSync(image)) return undefined;
+  if (isMounted(homes)) {
+    return (await areCountsWrong(homes)) ? 'limits of disks do not hold until btrfs has counted all anew' : undefined;
+  }
+  if (existsSync(image)) return undefined;
   if (findSystemProgram('mkfs.btrfs') !== undefined) return undefined;
   return 'disks have no limit of the kernel’s: install btrfs-progs (Debian and Ubuntu: apt-get install btrfs-progs)';
 }

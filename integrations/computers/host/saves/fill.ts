@@ -129,10 +129,11 @@ async function carryHome(home: string, { base }: ComputerRecord, signal: AbortSi
     // Its message has the name of a file.
     throw /File name too long/.test(String(error)) ? new HostError('PATH_TOO_LONG', 'a path is too long') : error;
   });
-  if (base === undefined) {
-    await run('chown', ['-hR', `${uid}:${gid}`, '--', to], options);
-    chmodSync(to, mode & 0o7777);
-  }
+  const { uid: former } = statSync(from);
+  // In a root file system, other users than the home's own may have files in it.
+  const whose = base === undefined ? [] : [`--from=${former}`];
+  if (base === undefined || former !== uid) await run('chown', ['-hR', ...whose, `${uid}:${gid}`, '--', to], options);
+  if (base === undefined) chmodSync(to, mode & 0o7777);
 }
 
 async function unpackHome({ disks }: HostContext, home: string, save: StoredSave, signal: AbortSignal): Promise<void> {
