@@ -1,11 +1,8 @@
-import { newId } from '../../../base/ids.ts';
-import { getComputer } from '../../../models/computers/computer.ts';
 import { drainFurther, drainHost } from '../../../models/computers/draining.ts';
 import { endStep } from '../../../models/computers/ends.ts';
-import { reportHost } from '../../../models/computers/hosts.ts';
 import { nextStep } from '../../../models/computers/steps.ts';
 import { askToRecover, askToWake } from '../../../models/computers/wishes.ts';
-import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { buildComputerRow, removeComputerRows, reportTestHost, silenceHost } from '../../builders/computerRows.ts';
 import { insertRows } from '../../builders/rows.ts';
 import { saveRow } from '../../builders/save.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
@@ -18,41 +15,24 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 beforeEach(async () => {
-  const { pool } = environment.database;
-  for (const table of ['computer_hosts', 'computer_remains', 'computers']) await pool.query(`DELETE FROM ${table}`);
+  await removeComputerRows(environment);
   jest.spyOn(process, 'uptime').mockReturnValue(3_600);
 });
 afterEach(() => jest.restoreAllMocks());
 
-async function buildHost(labels: string[], id = newId('computerHost'), maxRunning = 9): Promise<string> {
-  const report = { address: null, drivers: ['bubblewrap'] as const, cpuMilli: 2_000, memoryMiB: 8_192, maxRunning };
-  await reportHost(environment.database, { id, labels, ...report });
-  return id;
-}
+const buildHost = (labels: string[], more: Parameters<typeof reportTestHost>[1] = {}) =>
+  reportTestHost(environment, { labels, ...more });
 
 async function buildComputer(labels: string[], { status = 'created', hostId = null as string | null } = {}) {
-  const { database } = environment;
-  const identity = await buildIdentity(environment);
-  const { user } = await buildUser(identity);
-  const { space } = await buildSpace(identity, user.id);
-  const [rows] = await database.pool.query('SELECT id FROM computers WHERE space_id = ?', [space.id]);
-  const { id } = (rows as { id: string }[])[0] ?? { id: '' };
-  const save = saveRow({ spaceId: space.id, computerId: id });
-  await insertRows(database, { home_saves: save });
-  const set = 'labels = ?, status = ?, host_id = ?, generation = 1, home_save_id = ?';
-  const headId = hostId === null ? null : save.id;
-  await database.pool.query(`UPDATE computers SET ${set} WHERE id = ?`, [
-    JSON.stringify(labels),
-    status,
-    hostId,
-    headId,
-    id,
-  ]);
-  const request = { spaceId: space.id, computerId: id, actor: { userId: user.id, credentialId: null, address: null } };
+  const { id, spaceId, request, set, get } = await buildComputerRow(environment);
+  const save = saveRow({ spaceId, computerId: id });
+  await insertRows(environment.database, { home_saves: save });
+  const homeSaveId = hostId === null ? null : save.id;
+  await set({ labels: JSON.stringify(labels), status, hostId, generation: 1, homeSaveId });
   return {
     id,
     request,
-    get: () => getComputer(database, space.id, id),
+    get,
     step: () => nextStep(environment, id),
     end: (step: 'release' | 'stop', generation: number, code?: string) =>
       endStep(environment, { computerId: id, generation, step, ...(code !== undefined && { code }) }),
@@ -60,13 +40,12 @@ async function buildComputer(labels: string[], { status = 'created', hostId = nu
   };
 }
 
-const silence = (hostId: string) =>
-  environment.database.pool.query("UPDATE computer_hosts SET seen_at = '2020-01-01' WHERE id = ?", [hostId]);
+const silence = (hostId: string) => silenceHost(environment, hostId);
 
 test('A new computer goes to a host that has all of its labels', async () => {
   await buildHost([]);
   await buildHost(['gpu']);
-  const both = await buildHost(['eu', 'gpu', 'fast'], undefined, 1);
+  const both = await buildHost(['eu', 'gpu', 'fast'], { maxRunning: 1 });
   const [first, second] = [await buildComputer(['gpu', 'eu']), await buildComputer(['gpu', 'eu'])];
   expect((await first.wake()).computer.hostId).toBe(both);
   await expect(second.wake()).rejects.toMatchObject({
@@ -148,7 +127,7 @@ test('A computer that cannot leave a host without its labels says why, and tries
   expect(await step()).toMatchObject({ do: 'release' });
   // The operator has given its host the label meanwhile.
   await end('release', 1, 'QUOTA_EXCEEDED');
-  await buildHost(['gpu'], own);
+  await buildHost(['gpu'], { id: own });
   await wake();
   expect(await step()).toMatchObject({ do: 'start', hostId: own });
 });

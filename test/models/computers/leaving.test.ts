@@ -1,15 +1,13 @@
 import { newId } from '../../../base/ids.ts';
-import { getComputer } from '../../../models/computers/computer.ts';
 import { createComputers } from '../../../models/computers/computers.ts';
 import { cordonHost, drainHost } from '../../../models/computers/draining.ts';
 import { endStep } from '../../../models/computers/ends.ts';
 import { askToFork } from '../../../models/computers/forks.ts';
-import { reportHost } from '../../../models/computers/hosts.ts';
 import { removeHost } from '../../../models/computers/removedHosts.ts';
 import { nextStep } from '../../../models/computers/steps.ts';
 import { askToRecover, askToStop, askToWake } from '../../../models/computers/wishes.ts';
 import { openEnvelope } from '../../../models/identity/index.ts';
-import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { buildComputerRow, removeComputerRows, reportTestHost, silenceHost } from '../../builders/computerRows.ts';
 import { insertRows } from '../../builders/rows.ts';
 import { saveRow } from '../../builders/save.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
@@ -24,37 +22,21 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 beforeEach(async () => {
-  const { pool } = environment.database;
-  for (const table of ['computer_hosts', 'computer_remains', 'computers']) await pool.query(`DELETE FROM ${table}`);
+  await removeComputerRows(environment);
   [own, other] = [await buildHost(), await buildHost()];
   jest.spyOn(process, 'uptime').mockReturnValue(3_600);
 });
 afterEach(() => jest.restoreAllMocks());
 
-async function buildHost(maxRunning = 9): Promise<string> {
-  const id = newId('computerHost');
-  const report = { address: null, drivers: ['bubblewrap'] as const, cpuMilli: 2_000, memoryMiB: 8_192, maxRunning };
-  await reportHost(environment.database, { id, ...report });
-  return id;
-}
-
-const silence = (hostId: string) =>
-  environment.database.pool.query("UPDATE computer_hosts SET seen_at = '2020-01-01' WHERE id = ?", [hostId]);
+const buildHost = () => reportTestHost(environment);
+const silence = (hostId: string) => silenceHost(environment, hostId);
 
 /** A computer on `own`. With `isSaved`, its home is saved. */
 async function buildOn(status: string, { wish = null as string | null, isSaved = true } = {}) {
-  const { database } = environment;
-  const identity = await buildIdentity(environment);
-  const { user } = await buildUser(identity);
-  const { space } = await buildSpace(identity, user.id);
-  const [rows] = await database.pool.query('SELECT id FROM computers WHERE space_id = ?', [space.id]);
-  const { id } = (rows as { id: string }[])[0] ?? { id: '' };
-  const save = saveRow({ spaceId: space.id, computerId: id });
-  await insertRows(database, { home_saves: save });
-  const sql = 'UPDATE computers SET status = ?, wish = ?, host_id = ?, generation = 1, home_save_id = ? WHERE id = ?';
-  await database.pool.query(sql, [status, wish, own, isSaved ? save.id : null, id]);
-  const request = { spaceId: space.id, computerId: id, actor: { userId: user.id, credentialId: null, address: null } };
-  const get = () => getComputer(database, space.id, id);
+  const { id, spaceId, request, set, get } = await buildComputerRow(environment);
+  const save = saveRow({ spaceId, computerId: id });
+  await insertRows(environment.database, { home_saves: save });
+  await set({ status, wish, hostId: own, generation: 1, homeSaveId: isSaved ? save.id : null });
   const step = () => nextStep(environment, id);
   return { id, request, get, step };
 }

@@ -1,7 +1,5 @@
 import { newId } from '../../../base/ids.ts';
-import { getComputer } from '../../../models/computers/computer.ts';
 import { endStep } from '../../../models/computers/ends.ts';
-import { reportHost } from '../../../models/computers/hosts.ts';
 import { askForSystem } from '../../../models/computers/newSystem.ts';
 import { askToRestore, beginRestore, noteSystem } from '../../../models/computers/restoring.ts';
 import { findSave } from '../../../models/computers/saveRows.ts';
@@ -9,8 +7,8 @@ import { beginSave, completeSave, noteTaken } from '../../../models/computers/sa
 import { listSnapshots } from '../../../models/computers/snapshots.ts';
 import { nextStep } from '../../../models/computers/steps.ts';
 import { operationModels } from '../../../models/operations/operation.ts';
+import { buildComputerRow, removeComputerRows, reportTestHost, silenceHost } from '../../builders/computerRows.ts';
 import { environmentRows } from '../../builders/environmentRows.ts';
-import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { insertRows } from '../../builders/rows.ts';
 import { saveRow } from '../../builders/save.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
@@ -24,40 +22,23 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 beforeEach(async () => {
-  const { pool } = environment.database;
-  for (const table of ['computer_hosts', 'computer_remains', 'computers']) await pool.query(`DELETE FROM ${table}`);
+  await removeComputerRows(environment);
   hostId = newId('computerHost');
   await report({ bases: ['debian'] });
   jest.spyOn(process, 'uptime').mockReturnValue(3_600);
 });
 afterEach(() => jest.restoreAllMocks());
 
-const report = (more: { bases: 'debian'[] }) =>
-  reportHost(environment.database, {
-    id: hostId,
-    address: null,
-    drivers: ['bubblewrap'],
-    cpuMilli: 2_000,
-    memoryMiB: 8_192,
-    maxRunning: 9,
-    ...more,
-  });
-const loseHost = () =>
-  environment.database.pool.query("UPDATE computer_hosts SET seen_at = '2020-01-01' WHERE id = ?", [hostId]);
+const report = (more: { bases: 'debian'[] }) => reportTestHost(environment, { id: hostId, ...more });
+const loseHost = () => silenceHost(environment, hostId);
 
 /** A space with an environment of two versions, and a stopped computer with a saved home and no system of its own. */
 async function build() {
   const { database } = environment;
-  const { pool } = database;
-  const identity = await buildIdentity(environment);
-  const { user } = await buildUser(identity);
-  const { space } = await buildSpace(identity, user.id);
-  const spaceId = space.id;
-  const [rows] = await pool.query('SELECT id FROM computers WHERE space_id = ?', [spaceId]);
-  const { id } = (rows as { id: string }[])[0] ?? { id: '' };
+  const { id, spaceId, userId, request, set, get } = await buildComputerRow(environment);
   const head = saveRow({ spaceId, computerId: id });
   const systems = [1, 2].map(() => ({ ...saveRow({ spaceId, computerId: newId('computer') }), base: 'debian' }));
-  const { environments, environment_versions: version } = environmentRows({ spaceId, createdBy: user.id });
+  const { environments, environment_versions: version } = environmentRows({ spaceId, createdBy: userId });
   const versions = systems.map((save, index) => ({
     ...version,
     id: newId('environmentVersion'),
@@ -71,18 +52,13 @@ async function build() {
   await insertRows(database, { environments });
   for (const home_saves of [head, ...systems]) await insertRows(database, { home_saves });
   for (const environment_versions of versions) await insertRows(database, { environment_versions });
-  await pool.query(
-    "UPDATE computers SET status = 'stopped', host_id = ?, generation = 1, home_save_id = ? WHERE id = ?",
-    [hostId, head.id, id],
-  );
-  const actor = { userId: user.id, credentialId: null, address: null };
-  const request = { spaceId, computerId: id, actor };
+  await set({ status: 'stopped', hostId, generation: 1, homeSaveId: head.id });
   return {
     id,
     request,
     head: head.id,
     versions: versions.map(({ id: versionId, save_id: saveId }) => ({ versionId, saveId })),
-    get: () => getComputer(database, spaceId, id),
+    get,
     ask: (environmentVersion?: number) =>
       askForSystem(environment, { ...request, environmentId: environments.id, environmentVersion }),
     step: async () => (await nextStep(environment, id)).do,

@@ -1,11 +1,10 @@
-import { newId } from '../../../base/ids.ts';
 import { checkHosts } from '../../../bin/computers/check.ts';
-import { findComputer, getComputer } from '../../../models/computers/computer.ts';
+import { findComputer } from '../../../models/computers/computer.ts';
 import { findHost, reportHost } from '../../../models/computers/hosts.ts';
 import { forgetSilentHosts, removeHost } from '../../../models/computers/removedHosts.ts';
 import { nextStep } from '../../../models/computers/steps.ts';
 import { askToDelete, askToRecover, askToWake } from '../../../models/computers/wishes.ts';
-import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { buildComputerRow, removeComputerRows, reportTestHost } from '../../builders/computerRows.ts';
 import { runAtrium } from '../../support/atrium.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
@@ -18,14 +17,11 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 beforeEach(async () => {
-  const { pool } = environment.database;
-  for (const table of ['computer_hosts', 'computer_remains', 'computers']) await pool.query(`DELETE FROM ${table}`);
+  await removeComputerRows(environment);
 });
 
 async function buildHost(silentDays = 0): Promise<string> {
-  const id = newId('computerHost');
-  const host = { id, address: null, drivers: ['bubblewrap'] as const };
-  await reportHost(environment.database, { ...host, cpuMilli: 2_000, memoryMiB: 8_192, maxRunning: 100 });
+  const id = await reportTestHost(environment, { maxRunning: 100 });
   await environment.database.pool.query('UPDATE computer_hosts SET seen_at = seen_at - INTERVAL ? HOUR WHERE id = ?', [
     silentDays * 24,
     id,
@@ -34,16 +30,7 @@ async function buildHost(silentDays = 0): Promise<string> {
 }
 
 async function buildOn(hostId: string, status: string, wish: string | null = null) {
-  const { database } = environment;
-  const identity = await buildIdentity(environment);
-  const { user } = await buildUser(identity);
-  const { space } = await buildSpace(identity, user.id);
-  const [rows] = await database.pool.query('SELECT id FROM computers WHERE space_id = ?', [space.id]);
-  const { id } = (rows as { id: string }[])[0] ?? { id: '' };
-  const sql = 'UPDATE computers SET status = ?, wish = ?, host_id = ?, generation = 1 WHERE id = ?';
-  await database.pool.query(sql, [status, wish, hostId, id]);
-  const request = { spaceId: space.id, computerId: id, actor: { userId: user.id, credentialId: null, address: null } };
-  return { id, request, get: () => getComputer(database, space.id, id) };
+  return buildComputerRow(environment, { status, wish, hostId, generation: 1 });
 }
 
 test('Computers of a removed host report HOST_REMOVED, and can be recovered on another host or deleted', async () => {

@@ -1,11 +1,9 @@
 import { DomainError } from '../../../base/errors.ts';
 import { newId } from '../../../base/ids.ts';
-import { getComputer } from '../../../models/computers/computer.ts';
-import { reportHost } from '../../../models/computers/hosts.ts';
 import { askToRestore } from '../../../models/computers/restoring.ts';
 import { askToDelete, askToPause, askToRecover, askToStop, askToWake } from '../../../models/computers/wishes.ts';
 import { operationModels } from '../../../models/operations/operation.ts';
-import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { buildComputerRow, reportTestHost } from '../../builders/computerRows.ts';
 import { insertRows } from '../../builders/rows.ts';
 import { saveRow } from '../../builders/save.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
@@ -17,46 +15,35 @@ let hostId: string;
 
 beforeAll(async () => {
   environment = await createTestEnvironment({ ATRIUM_COMPUTERS_RUNNING_PER_SPACE: '1000' });
-  hostId = newId('computerHost');
-  const host = { id: hostId, address: null, drivers: ['bubblewrap'] as const };
-  await reportHost(environment.database, { ...host, cpuMilli: 2_000, memoryMiB: 8_192, maxRunning: 1_000 });
+  hostId = await reportTestHost(environment, { maxRunning: 1_000 });
 });
 afterAll(() => environment.close());
 
 async function computerThat(status: string) {
   const { database } = environment;
-  const identity = await buildIdentity(environment);
-  const { user } = await buildUser(identity);
-  const { space } = await buildSpace(identity, user.id);
-  const [rows] = await database.pool.query('SELECT id FROM computers WHERE space_id = ?', [space.id]);
-  const { id } = (rows as { id: string }[])[0] ?? { id: '' };
-  await database.pool.query('UPDATE computers SET status = ?, host_id = ?, generation = 1 WHERE id = ?', [
-    status,
-    hostId,
-    id,
-  ]);
-  const save = saveRow({ spaceId: space.id, computerId: id });
+  const columns = { status, hostId, generation: 1 };
+  const { id, spaceId, userId, get, ...built } = await buildComputerRow(environment, columns);
+  const save = saveRow({ spaceId, computerId: id });
   const snapshotId = newId('computerSnapshot');
   const named = {
     id: snapshotId,
-    spaceId: space.id,
+    spaceId,
     computerId: id,
     saveId: save.id,
     name: 'Kept',
-    createdBy: user.id,
+    createdBy: userId,
   };
   await insertRows(database, {
     home_saves: save,
     computer_snapshots: { ...named, createdAt: new Date() },
   });
-  const actor = { userId: user.id, credentialId: null, address: null };
-  const request = { spaceId: space.id, computerId: id, actor, snapshotId };
+  const request = { ...built.request, snapshotId };
   const operations = async () => {
     const { Operation } = operationModels(database);
     const all = await Operation.findAll({ where: { subjectId: id }, order: [['id', 'ASC']] });
     return all.map((one) => ({ kind: one.kind, status: one.status, code: one.errorCode }));
   };
-  return { request, operations, get: () => getComputer(database, space.id, id) };
+  return { request, operations, get };
 }
 
 type Request = Parameters<typeof askToRestore>[1];

@@ -1,7 +1,5 @@
 import { newId } from '../../../base/ids.ts';
-import { getComputer } from '../../../models/computers/computer.ts';
 import { endStep } from '../../../models/computers/ends.ts';
-import { reportHost } from '../../../models/computers/hosts.ts';
 import { askToRestore, beginRestore } from '../../../models/computers/restoring.ts';
 import { findSnapshot, listSnapshots, unmadeSnapshots } from '../../../models/computers/snapshots.ts';
 import {
@@ -14,7 +12,7 @@ import {
 import { nextStep } from '../../../models/computers/steps.ts';
 import { askToStop, askToWake } from '../../../models/computers/wishes.ts';
 import { operationModels } from '../../../models/operations/operation.ts';
-import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { buildComputerRow, removeComputerRows, reportTestHost, silenceHost } from '../../builders/computerRows.ts';
 import { insertRows } from '../../builders/rows.ts';
 import { saveRow } from '../../builders/save.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
@@ -28,41 +26,31 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 beforeEach(async () => {
-  const { pool } = environment.database;
-  for (const table of ['computer_hosts', 'computer_remains', 'computers']) await pool.query(`DELETE FROM ${table}`);
-  hostId = newId('computerHost');
-  const report = { address: null, drivers: ['bubblewrap'] as const, cpuMilli: 2_000, memoryMiB: 8_192, maxRunning: 9 };
-  await reportHost(environment.database, { id: hostId, ...report });
+  await removeComputerRows(environment);
+  hostId = await reportTestHost(environment);
   jest.spyOn(process, 'uptime').mockReturnValue(3_600);
 });
 afterEach(() => jest.restoreAllMocks());
 
-const loseHost = () =>
-  environment.database.pool.query("UPDATE computer_hosts SET seen_at = '2020-01-01' WHERE id = ?", [hostId]);
+const loseHost = () => silenceHost(environment, hostId);
 
 /** A computer on the host with a saved home, and a snapshot of an earlier home. */
 async function build(status: string) {
   const { database } = environment;
-  const identity = await buildIdentity(environment);
-  const { user } = await buildUser(identity);
-  const { space } = await buildSpace(identity, user.id);
-  const [rows] = await database.pool.query('SELECT id FROM computers WHERE space_id = ?', [space.id]);
-  const { id } = (rows as { id: string }[])[0] ?? { id: '' };
-  const [early, head] = [1, 2].map(() => saveRow({ spaceId: space.id, computerId: id }));
+  const { id, spaceId, userId, set, get, ...built } = await buildComputerRow(environment);
+  const [early, head] = [1, 2].map(() => saveRow({ spaceId, computerId: id }));
   const snapshotId = newId('computerSnapshot');
-  const named = { id: snapshotId, spaceId: space.id, computerId: id, saveId: early?.id, name: 'Early' };
+  const named = { id: snapshotId, spaceId, computerId: id, saveId: early?.id, name: 'Early' };
   for (const save of [early, head]) await insertRows(database, { home_saves: save ?? {} });
-  await insertRows(database, { computer_snapshots: { ...named, createdBy: user.id, createdAt: new Date() } });
-  const sql = 'UPDATE computers SET status = ?, host_id = ?, generation = 1, home_save_id = ? WHERE id = ?';
-  await database.pool.query(sql, [status, hostId, head?.id, id]);
-  const actor = { userId: user.id, credentialId: null, address: null };
-  const request = { spaceId: space.id, computerId: id, snapshotId, actor };
+  await insertRows(database, { computer_snapshots: { ...named, createdBy: userId, createdAt: new Date() } });
+  await set({ status, hostId, generation: 1, homeSaveId: head?.id });
+  const request = { ...built.request, snapshotId };
   const { Operation } = operationModels(database);
   return {
     id,
     request,
     saves: { early: early?.id, head: head?.id },
-    get: () => getComputer(database, space.id, id),
+    get,
     step: async () => (await nextStep(environment, id)).do,
     end: (step: 'stop' | 'restore', code?: string) =>
       endStep(environment, { computerId: id, generation: 1, step, ...(code !== undefined && { code }) }),
@@ -73,11 +61,11 @@ async function build(status: string) {
       return taken;
     },
     names: async () => {
-      const { data } = await listSnapshots(database, { spaceId: space.id }, { limit: 100 });
+      const { data } = await listSnapshots(database, { spaceId }, { limit: 100 });
       return data.map(({ name, saveId }) => ({ name, saveId }));
     },
     ends: async (kind: string) => {
-      const all = await Operation.findAll({ where: { spaceId: space.id, kind }, order: [['id', 'ASC']] });
+      const all = await Operation.findAll({ where: { spaceId, kind }, order: [['id', 'ASC']] });
       return all.map((one) => one.errorCode ?? one.status);
     },
   };
