@@ -105,13 +105,12 @@ test.each(inFull('drive').runs ? moments : moments.filter(([moment]) => moment =
   },
 );
 
-/** Without an Idempotency-Key the whole transaction goes to the server at once. */
+/** Without an Idempotency-Key. */
 const sendPlain = (path: string) => drive.upload({ path }, { bytes: `bytes of ${path}` });
-const wholeTransaction = 'START TRANSACTION;\nUPDATE drives d';
 
-test('A kill at the whole transaction leaves all of the upload or nothing', async () => {
+test('A kill at the commit of an upload without a key leaves all of it or nothing', async () => {
   for (const name of ['first', 'second']) expect((await sendPlain(`/whole/${name}`)).status).toBe(200);
-  const isThere = wire.holdAnswerTo(wholeTransaction);
+  const isThere = wire.holdAnswerTo(...commit);
   const lost = sendPlain('/whole/small').catch(() => undefined);
   await waitFor('the moment', isThere);
   await product.kill('SIGKILL');
@@ -128,9 +127,9 @@ test('A kill at the whole transaction leaves all of the upload or nothing', asyn
   await expectNoOrphans({ environment, bucket } as never, user.spaceId);
 });
 
-test('A lost answer to the whole transaction is an error, and leaves all of the upload or nothing', async () => {
+test('A lost answer to that commit is an error, and leaves all of the upload or nothing', async () => {
   for (const name of ['first', 'second']) expect((await sendPlain(`/unheard/${name}`)).status).toBe(200);
-  const isLost = wire.loseAnswerTo(wholeTransaction);
+  const isLost = wire.loseAnswerTo(...commit);
   const lost = await sendPlain('/unheard/small');
   expect([isLost(), lost.status >= 500]).toEqual([true, true]);
   expect([200, 409]).toContain((await sendPlain('/unheard/small')).status);
