@@ -43,4 +43,17 @@ export const patternWords: ReadonlyMap<string, string> = new Map([
   ['^[A-Za-z0-9][A-Za-z0-9._-]*$', 'must be letters, digits, ".", "_" and "-", beginning with a letter or a digit'],
   ['^[A-Za-z0-9._-]+$', 'must be letters, digits, ".", "_" and "-"'],
   ['^[A-Za-z0-9_-]+$', 'must be letters, digits, "_" and "-"'],
+  [
+    '^[a-z0-9][a-z0-9._-]{0,62}$',
+    'must be at most 63 lowercase letters, digits, ".", "_" and "-", beginning with a letter or a digit',
+  ],
+  ['^[^\\0\\n]+$', 'must be one line without a NUL character'],
+  [
+    '^[a-z_0-9][a-z0-9_-]{0,31}(:[a-z_0-9][a-z0-9_-]{0,31})?$',
+    'must be the name or number of a user, and may have a group, such as app:staff',
+  ],
+  [
+    String.raw`^[^,\s]([^,]{0,98}[^,\s])?$`,
+    'must be at most 100 characters without a comma, and neither begin nor end with a space',
+  ],
 ]);

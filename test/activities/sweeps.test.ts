@@ -8,6 +8,7 @@ import { createDatabaseSweeps } from '../../activities/databases/sweeps.ts';
 import { createDesktopSweeps } from '../../activities/desktops/sweeps.ts';
 import { createDriveSweeps } from '../../activities/drive/sweeps.ts';
 import { createEgressSweeps } from '../../activities/egress/sweeps.ts';
+import { createEnvironmentSweeps } from '../../activities/environments/sweeps.ts';
 import { createHostingSweeps } from '../../activities/git/hostingSweeps.ts';
 import { createGitSweeps } from '../../activities/git/sweeps.ts';
 import { createIdentitySweeps } from '../../activities/identity/sweeps.ts';
@@ -45,6 +46,7 @@ test('The sweeper runs every sweep of every area', () => {
     createOperationSweeps,
     createSecretSweeps,
     createWebhookSweeps,
+    (given: MainDeps) => createEnvironmentSweeps(given, async () => undefined),
   ].flatMap((create) => Object.keys(create(deps)));
   expect(sweepNames.toSorted()).toEqual(made.toSorted());
 });

@@ -34,7 +34,7 @@ test('doctor reports a server that allows fewer connections than the pools may o
   const config = loadConfig({ ...environment.environment, ATRIUM_DATABASE_POOL_SIZE: '500' });
   expect(await checkDatabase(config)).toEqual({
     state: 'wrong',
-    detail: expect.stringContaining('one process may open 1014 connections'),
+    detail: expect.stringContaining('one process may open 1010 connections'),
   });
 });
 

@@ -37,6 +37,7 @@ test('gVisor is built once on request, and later starts find it', async () => {
 
 test('the sandbox programs are listed if present, or else how to install them', () => {
   const { missing, detail } = describeSandboxPrograms({ environment: process.env });
-  if (isComplete) expect({ missing, detail }).toEqual({ missing: false, detail: 'bubblewrap, btrfs-progs' });
+  if (isComplete)
+    expect({ missing, detail }).toEqual({ missing: false, detail: 'bubblewrap, btrfs-progs, mmdebstrap' });
   else expect(detail).toMatch(/install/);
 });
