@@ -18,6 +18,7 @@ import type { AppDatabase } from '../../models/databases/connections.ts';
 import { may, standingOf } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
 import { keepAlive } from '../keepAlive.ts';
+import { isKnownProcess } from '../knownProcess.ts';
 import { isPassing } from '../passing.ts';
 import { UnwantedWatch } from '../unwantedWatch.ts';
 import { endProcessOf, killWhen, processOf } from './attemptProcess.ts';
@@ -125,7 +126,7 @@ export function createRunAttempt(deps: AppDeps) {
     const { status } = await getComputer(database, spaceId, ref.computerId);
     const client = await liveComputers.awake(ref, by);
     await noteAwake(database, run, status !== 'running');
-    if (!(await isKnown(client, processId))) {
+    if (!(await isKnownProcess(client, processId))) {
       const files = spec.place.kind === 'folder' ? await placeFiles(deps, client, run, { signal }) : undefined;
       const values = await secrets.named.readSome(spaceId, spec.secrets, { ...by, userId });
       const own = { ATRIUM_APP_ID: run.itemId, ATRIUM_COMPONENT: run.component, ATRIUM_RUN_ID: run.id };
@@ -211,16 +212,6 @@ function filesChanged(): DomainError {
 function again(error: unknown): ApplicationFailure {
   const { code } = error as { code?: string };
   return ApplicationFailure.create({ type: code ?? 'UNAVAILABLE', message: 'A service is unavailable; trying again.' });
-}
-
-async function isKnown(client: HostClient, processId: string): Promise<boolean> {
-  try {
-    await client.process(processId);
-    return true;
-  } catch (error) {
-    if (error instanceof DomainError && error.code === 'PROCESS_NOT_FOUND') return false;
-    throw error;
-  }
 }
 
 /** The variables with which the runs of an app reach its database. */

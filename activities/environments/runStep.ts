@@ -8,6 +8,7 @@ import { noteStepBegun, noteStepEnd, type StepEnd, stepToRun } from '../../model
 import { planOfStep, processIdOf } from '../../models/environments/builds/stepRows.ts';
 import { builderOf, type Version } from '../../models/environments/version.ts';
 import { keepAlive } from '../keepAlive.ts';
+import { isKnownProcess } from '../knownProcess.ts';
 import { isPassing } from '../passing.ts';
 import type { EnvironmentDeps } from './deps.ts';
 import { StepLog } from './stepLog.ts';
@@ -62,7 +63,7 @@ export function createRunStep(deps: EnvironmentDeps) {
     const { plan, files } = await planOfStep(database.pool, which);
     const processId = processIdOf(which);
     // Files that were written before may have another owner by now.
-    if ('copy' in plan.step && !(await isKnown(client, processId))) {
+    if ('copy' in plan.step && !(await isKnownProcess(client, processId))) {
       await writeFiles(deps, client, plan.step.copy.to, files, signal);
     }
     const process = processOfStep(plan, files);
@@ -99,16 +100,6 @@ function codeOf({ state, exitCode, killedBy }: Exit): string | undefined {
   if (killedBy === 'timeout') return 'STEP_TIMED_OUT';
   if (killedBy === 'memory') return 'STEP_OUT_OF_MEMORY';
   return killedBy === 'stop' || state === 'lost' ? 'BUILD_INTERRUPTED' : 'STEP_FAILED';
-}
-
-async function isKnown(client: HostClient, processId: string): Promise<boolean> {
-  try {
-    await client.process(processId);
-    return true;
-  } catch (error) {
-    if (error instanceof DomainError && error.code === 'PROCESS_NOT_FOUND') return false;
-    throw error;
-  }
 }
 
 function interrupted(): DomainError {

@@ -6,35 +6,24 @@ import { type Exit, noteOf, noteRecord } from '../../integrations/computers/proc
 import type { OutputRecord } from '../../integrations/computers/types.ts';
 import { type Attempt, attemptsOf } from '../../models/apps/attempts.ts';
 import { findRun, isActive, processIdOf, type Run } from '../../models/apps/run.ts';
+import { type JoinedLog, type JoinedLogOptions, joinedLogPauses } from '../computers/processes/joinedLog.ts';
 import type { ShownRecord } from '../computers/processes/streamOutput.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { storedRecords } from './storedRecords.ts';
 
 type Deps = Pick<RouteDeps, 'database' | 'liveComputers' | 'secrets' | 'storage'>;
 
-interface ReadOptions {
-  /** Whether to wait for further records until the run ends. */
-  follow: boolean;
-  signal: AbortSignal;
-}
-
-/** A run's log: the output of its attempts, one after the other, without the values of its space's secrets. */
-export interface RunLog {
-  /** The current length. */
-  bytes: number;
-  /** The records from a position on. With `follow`, the last record is an `exit`. */
-  records(after: number, options: ReadOptions): AsyncIterable<ShownRecord>;
-}
-
-const pauses = { firstMs: 50, mostMs: 1_000 };
 /**
  * The positions reserved for an attempt whose output length is unknown. A reader that has read part of its output then
  * continues after it, not within the next attempt.
  */
 const unknownBytes = 2 ** 40;
 
-/** Throws 410 `RUN_LOG_GONE` if no attempt's log was kept. */
-export async function logOf(deps: Deps, run: Run): Promise<RunLog> {
+/**
+ * A run's log: the output of its attempts, one after the other, without the values of its space's secrets. Throws
+ * 410 `RUN_LOG_GONE` if no attempt's log was kept.
+ */
+export async function logOf(deps: Deps, run: Run): Promise<JoinedLog<ShownRecord>> {
   const { attempts } = await withLogs(deps, run.id);
   const begun = attempts.filter(({ startedAt }) => startedAt !== null);
   if (!isActive(run) && begun.length > 0 && begun.every(({ logKey }) => logKey === null)) {
@@ -52,7 +41,7 @@ export async function logOf(deps: Deps, run: Run): Promise<RunLog> {
   }
 }
 
-async function* recordsOf(deps: Deps, run: Run, after: number, options: ReadOptions): AsyncGenerator<ShownRecord> {
+async function* recordsOf(deps: Deps, run: Run, after: number, options: JoinedLogOptions): AsyncGenerator<ShownRecord> {
   let begin = 0;
   let exit: Exit = { state: 'killed', exitCode: null, signal: null, killedBy: null };
   let former: Attempt | undefined;
@@ -89,7 +78,7 @@ async function attemptAfter(
   deps: Deps,
   runId: string,
   number: number,
-  { follow, signal }: ReadOptions,
+  { follow, signal }: JoinedLogOptions,
 ): Promise<Attempt | undefined> {
   const look = async () => {
     const { run, attempts } = await withLogs(deps, runId);
@@ -98,7 +87,7 @@ async function attemptAfter(
     return { begun, mayBegin: follow && run !== undefined && isActive(run) };
   };
   const isDecided = ({ begun, mayBegin }: Awaited<ReturnType<typeof look>>) => begun !== undefined || !mayBegin;
-  return (await lookUntil(look, isDecided, { ...pauses, signal })).begun;
+  return (await lookUntil(look, isDecided, { ...joinedLogPauses, signal })).begun;
 }
 
 /** The attempt once it has ended and its log is kept. Undefined if its run is gone. */
@@ -106,7 +95,7 @@ function whenEnded(deps: Deps, runId: string, { attempt }: Attempt, signal: Abor
   return lookUntil(
     async () => (await withLogs(deps, runId)).attempts.find((one) => one.attempt === attempt),
     (found) => found === undefined || found.endedAt !== null,
-    { ...pauses, signal },
+    { ...joinedLogPauses, signal },
   );
 }
 
@@ -116,7 +105,7 @@ async function* attemptRecords(
   { id, spaceId, spec }: Run,
   { attempt, endedAt, logKey, logBytes }: Attempt,
   after: number,
-  options: ReadOptions,
+  options: JoinedLogOptions,
 ): AsyncGenerator<OutputRecord> {
   const masks = () => deps.secrets.redactors.forSpace(spaceId);
   if (endedAt === null) {

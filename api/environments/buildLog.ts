@@ -7,28 +7,14 @@ import type { OutputRecord } from '../../integrations/computers/types.ts';
 import { processIdOf, type StepRow, sealedOutput, stepRows } from '../../models/environments/builds/stepRows.ts';
 import { titleOf, type WorkStep } from '../../models/environments/steps.ts';
 import { builderOf, findVersion, type Version } from '../../models/environments/version.ts';
+import { type JoinedLog, type JoinedLogOptions, joinedLogPauses } from '../computers/processes/joinedLog.ts';
 import { recordFrom } from '../computers/processes/sendText.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 
 type Deps = Pick<RouteDeps, 'database' | 'liveComputers' | 'sealedLogs' | 'secrets'>;
 
-interface ReadOptions {
-  /** Whether to wait for further records until the build ends. */
-  follow: boolean;
-  signal: AbortSignal;
-}
-
 /** The output of the steps of a build, one after the other, each below a line that names it. */
-export interface BuildLog {
-  /** The current length. */
-  bytes: number;
-  /** The records from a position on. With `follow`, the last record is an `exit`. */
-  records(after: number, options: ReadOptions): AsyncIterable<OutputRecord>;
-}
-
-const pauses = { firstMs: 50, mostMs: 1_000 };
-
-export async function buildLogOf(deps: Deps, version: Version): Promise<BuildLog> {
+export async function buildLogOf(deps: Deps, version: Version): Promise<JoinedLog> {
   let bytes = 0;
   for (const step of await stepRows(deps.database.pool, [version.id])) {
     if (step.status === 'waiting') break;
@@ -41,7 +27,7 @@ async function* recordsOf(
   deps: Deps,
   version: Version,
   after: number,
-  options: ReadOptions,
+  options: JoinedLogOptions,
 ): AsyncGenerator<OutputRecord> {
   let begin = 0;
   for (let number = 0; ; ) {
@@ -62,7 +48,7 @@ async function* recordsOf(
   if (!options.follow) return;
   const { id } = version;
   const isOver = async () => (await findVersion(deps.database.pool, id))?.status !== 'building';
-  await lookUntil(isOver, Boolean, { ...pauses, signal: options.signal });
+  await lookUntil(isOver, Boolean, { ...joinedLogPauses, signal: options.signal });
   yield noteRecord('exit', Math.max(begin, after), await exitOf(deps, version));
 }
 
@@ -82,7 +68,7 @@ async function stepAfter(
   { database }: Deps,
   { id }: Version,
   number: number,
-  { follow, signal }: ReadOptions,
+  { follow, signal }: JoinedLogOptions,
 ): Promise<StepRow | undefined> {
   const look = async () => {
     // In this order, so that a step that begins meanwhile is found.
@@ -91,8 +77,9 @@ async function stepAfter(
     const begun = next?.status === 'waiting' ? undefined : next;
     return { begun, mayBegin: follow && next !== undefined && version?.status === 'building' };
   };
-  return (await lookUntil(look, ({ begun, mayBegin }) => begun !== undefined || !mayBegin, { ...pauses, signal }))
-    .begun;
+  return (
+    await lookUntil(look, ({ begun, mayBegin }) => begun !== undefined || !mayBegin, { ...joinedLogPauses, signal })
+  ).begun;
 }
 
 /** The step once its output is stored. Undefined if its version is gone. */
@@ -100,7 +87,7 @@ function whenEnded({ database }: Deps, { id }: Version, { number }: StepRow, sig
   return lookUntil(
     async () => (await stepRows(database.pool, [id])).find((step) => step.number === number),
     (step) => step === undefined || !isRunning(step),
-    { ...pauses, signal },
+    { ...joinedLogPauses, signal },
   );
 }
 
@@ -110,7 +97,7 @@ async function* outputOf(
   version: Version,
   step: StepRow,
   after: number,
-  options: ReadOptions,
+  options: JoinedLogOptions,
 ): AsyncGenerator<OutputRecord> {
   const masks = () => deps.secrets.redactors.forSpace(version.spaceId);
   if (!isRunning(step)) {
@@ -145,7 +132,7 @@ async function computerOf(
   { database, liveComputers }: Deps,
   version: Version,
   { number }: StepRow,
-  { follow, signal }: ReadOptions,
+  { follow, signal }: JoinedLogOptions,
 ): Promise<HostClient | undefined> {
   const look = async () => {
     const step = (await stepRows(database.pool, [version.id])).find((one) => one.number === number);
@@ -154,7 +141,8 @@ async function computerOf(
     const isThere = client !== undefined && (await unlessRefused(client.process(processIdOf(step)))) !== undefined;
     return { isOver: !follow, client: isThere ? client : undefined };
   };
-  return (await lookUntil(look, ({ isOver, client }) => isOver || client !== undefined, { ...pauses, signal })).client;
+  return (await lookUntil(look, ({ isOver, client }) => isOver || client !== undefined, { ...joinedLogPauses, signal }))
+    .client;
 }
 
 async function outputBytes({ liveComputers }: Deps, version: Version, step: StepRow): Promise<number> {

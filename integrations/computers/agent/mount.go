@@ -22,7 +22,6 @@ const (
 	atEmptyPath         = 0x1000
 	atRecursive         = 0x8000
 	mountAttrReadOnly   = 0x1
-	mountAttributesSize = 32
 	mountAttrNosuid     = 0x2
 	mountAttrNodev      = 0x4
 	mountAttrIdmap      = 0x100000
@@ -56,13 +55,9 @@ func mountMapped(arguments []string) error {
 	if failure != 0 {
 		return fmt.Errorf("open_tree: %w", failure)
 	}
-	attributes := struct{ set, clear, propagation, users uint64 }{
-		set: mountAttrIdmap | mountAttrNosuid | mountAttrNodev, users: uint64(users.Fd()),
-	}
-	_, _, failure = syscall.Syscall6(sysMountSetattr, tree, uintptr(unsafe.Pointer(itself)), atEmptyPath,
-		uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes), 0)
-	if failure != 0 {
-		return fmt.Errorf("mount_setattr: %w", failure)
+	mapped := mountAttributes{set: mountAttrIdmap | mountAttrNosuid | mountAttrNodev, users: uint64(users.Fd())}
+	if err := mapped.apply(tree, "", atEmptyPath); err != nil {
+		return err
 	}
 	_, _, failure = syscall.Syscall6(sysMoveMount, tree, uintptr(unsafe.Pointer(itself)), withoutFolder,
 		uintptr(unsafe.Pointer(target)), moveMountEmptyPath, 0)
@@ -73,8 +68,9 @@ func mountMapped(arguments []string) error {
 }
 
 // seal opens the loopback of this network namespace, with the low ports for every user. It makes all mounts of this mount
-// namespace read-only except the given ones, which are separated by commas. Then it becomes the command. bwrap follows links of the new root when it makes mount points, and a tenant can let them point to
-// the host's files. So bwrap finds nothing there that it could change.
+// namespace read-only except the given ones, which are separated by commas. Then it becomes the command. bwrap follows
+// links of the new root when it makes mount points, and a tenant can let them point to the host's files. So bwrap finds
+// nothing there that it could change.
 func seal(except string, command []string) error {
 	if err := bringUpLoopback(); err != nil {
 		return fmt.Errorf("the loopback: %w", err)
@@ -82,14 +78,14 @@ func seal(except string, command []string) error {
 	if err := os.WriteFile(lowestFreePort, []byte("0"), 0); err != nil {
 		return err
 	}
-	all := struct{ set, clear, propagation, users uint64 }{set: mountAttrReadOnly}
-	if err := setMountAttributes("/", atRecursive, unsafe.Pointer(&all)); err != nil {
-		return fmt.Errorf("mount_setattr: %w", err)
+	readOnly := mountAttributes{set: mountAttrReadOnly}
+	if err := readOnly.apply(withoutFolder, "/", atRecursive); err != nil {
+		return err
 	}
-	some := struct{ set, clear, propagation, users uint64 }{clear: mountAttrReadOnly}
+	writable := mountAttributes{clear: mountAttrReadOnly}
 	for _, path := range strings.Split(except, ",") {
-		if err := setMountAttributes(path, 0, unsafe.Pointer(&some)); err != nil {
-			return fmt.Errorf("mount_setattr of %s: %w", path, err)
+		if err := writable.apply(withoutFolder, path, 0); err != nil {
+			return err
 		}
 	}
 	return syscall.Exec(command[0], command, os.Environ())
@@ -115,12 +111,16 @@ func bringUpLoopback() error {
 	return nil
 }
 
-func setMountAttributes(path string, flags uintptr, attributes unsafe.Pointer) error {
+// What mount_setattr changes (struct mount_attr).
+type mountAttributes struct{ set, clear, propagation, users uint64 }
+
+// apply changes the mount at a path, which is relative to the folder.
+func (a *mountAttributes) apply(folder uintptr, path string, flags uintptr) error {
 	name := cText(path)
-	_, _, failure := syscall.Syscall6(sysMountSetattr, withoutFolder, uintptr(unsafe.Pointer(name)), flags,
-		uintptr(attributes), mountAttributesSize, 0)
+	_, _, failure := syscall.Syscall6(sysMountSetattr, folder, uintptr(unsafe.Pointer(name)), flags,
+		uintptr(unsafe.Pointer(a)), unsafe.Sizeof(*a), 0)
 	if failure != 0 {
-		return failure
+		return fmt.Errorf("mount_setattr of %q: %w", path, failure)
 	}
 	return nil
 }

@@ -74,6 +74,9 @@ export interface SandboxCommand {
   system?: SystemMount;
 }
 
+/** How many users a sandbox with a root file system of its own has. */
+export const usersOfSystem = 65_536;
+
 /**
  * What a holder does as root for a sandbox with a root file system of its own, before the sandbox begins: it gives the
  * sandbox's user namespace a range of users, and mounts the files so that they belong to these.

@@ -12,7 +12,7 @@ export interface StepRow {
   /** Its place among all steps of the version, from 1. */
   number: number;
   spaceId: string;
-  /** Of everything that its result depends on. */
+  /** A digest of everything that its result depends on. */
   digest: string;
   status: StepStatus;
   /** Which start of its computer it runs in. */

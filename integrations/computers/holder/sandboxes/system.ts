@@ -2,13 +2,11 @@ import { execFile } from 'node:child_process';
 import { readlinkSync, writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { lookUntil } from '../../../../base/async.ts';
-import type { SandboxCommand, SystemMount } from '../../protocol/holderSpec.ts';
+import { type SandboxCommand, type SystemMount, usersOfSystem } from '../../protocol/holderSpec.ts';
 import { ifThere } from '../../system/ifThere.ts';
 import { type BegunSandbox, beginSandbox } from './sandbox.ts';
 
 const run = promisify(execFile);
-/** How many users a sandbox with a root file system of its own has. */
-const users = 65_536;
 const namespaceMs = 10_000;
 const mountMs = 10_000;
 
@@ -28,7 +26,8 @@ export async function beginSystem(
   const { child, ended } = begun;
   try {
     const pid = await hasNamespace(begun);
-    for (const map of ['uid_map', 'gid_map']) writeFileSync(`/proc/${pid}/${map}`, `0 ${system.firstUid} ${users}\n`);
+    for (const map of ['uid_map', 'gid_map'])
+      writeFileSync(`/proc/${pid}/${map}`, `0 ${system.firstUid} ${usersOfSystem}\n`);
     return begun;
   } catch (error) {
     child.kill('SIGKILL');

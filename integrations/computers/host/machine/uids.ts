@@ -12,6 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createDurablySync } from '../../../../disk/durable.ts';
+import { usersOfSystem } from '../../protocol/holderSpec.ts';
 import { ifThere } from '../../system/ifThere.ts';
 
 /**
@@ -21,10 +22,8 @@ import { ifThere } from '../../system/ifThere.ts';
 const registry = '/var/lib/atrium/computer-uids';
 /** Above the uids that distributions and container engines assign. */
 export const usualFirstUid = 1_900_000_000;
-/** How many users a computer with a root file system of its own has. */
-export const usersOfRange = 65_536;
 /** Ranges end below 2^31, since some programs take larger uids for negative. */
-const rangesOfUids = { first: 2_000_000_000, count: 2_250, step: usersOfRange };
+const rangesOfUids = { first: 2_000_000_000, count: 2_250, step: usersOfSystem };
 
 /** The uids of computers, for a host that is root. */
 export interface Uids {
