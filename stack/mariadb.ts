@@ -53,14 +53,15 @@ export async function startMariaDb(
 ): Promise<MariaDb> {
   const accounts = readOrMakeAccounts(context);
   const setup = setupStatements(accounts, [databaseName, ...(context.furtherDatabases ?? [])]);
-  const place = await prepareServer(context, programs, { name: 'database', setup });
+  const title = 'MariaDB';
+  const place = await prepareServer(context, programs, { name: 'database', title, setup });
   const port = former?.port ?? (await choosePort(context.ports === 'usual' ? usualPort : undefined));
   const urlOf = ({ user, password }: Accounts['app']) =>
     `mysql://${user}:${password}@127.0.0.1:${port}/${databaseName}`;
   const url = urlOf(accounts.app);
   const socketPath = join(place.folder, 'data', socketName);
   const hasSocket = context.databaseSocket === true && Buffer.byteLength(socketPath) <= longestSocketPath;
-  const service = await startServer(context, programs, place, { title: 'MariaDB', port, args: sizes, probe: url });
+  const service = await startServer(context, programs, place, { title, port, args: sizes, probe: url });
   return {
     service,
     port,

@@ -28,6 +28,8 @@ export interface ServerPlace {
 
 interface Preparation {
   name: string;
+  /** For people. */
+  title: string;
   setup: string;
   folders?: string[];
   /** Options that must be set when the data directory is made. */
@@ -38,7 +40,7 @@ interface Preparation {
 export async function prepareServer(
   context: StackContext,
   { installer }: MariaDbPrograms,
-  { name, setup, folders = [], initialArgs = [] }: Preparation,
+  { name, title, setup, folders = [], initialArgs = [] }: Preparation,
 ): Promise<ServerPlace> {
   const user = serviceUser(context, name);
   const folder = serviceFolder(context, name, user);
@@ -48,7 +50,7 @@ export async function prepareServer(
     mkdirSync(join(folder, part), { recursive: true, mode: 0o700 });
     giveTo(join(folder, part), user);
   }
-  if (!existsSync(join(folder, 'data'))) await initialise(context, installer, place, initialArgs);
+  if (!existsSync(join(folder, 'data'))) await initialise(context, installer, { ...place, title }, initialArgs);
   writeFileSync(setupFile, setup, { mode: 0o600 });
   giveTo(setupFile, user);
   return place;
@@ -60,7 +62,7 @@ export async function prepareServer(
 async function initialise(
   context: StackContext,
   installer: string,
-  { folder, user, name }: Pick<ServerPlace, 'folder' | 'user' | 'name'>,
+  { folder, user, name, title }: Pick<ServerPlace, 'folder' | 'user' | 'name'> & Pick<Preparation, 'title'>,
   initialArgs: string[],
 ): Promise<void> {
   const unfinished = join(folder, 'data.new');
@@ -76,7 +78,7 @@ async function initialise(
     ...initialArgs,
   ];
   try {
-    await timed(context.report, { done: 'MariaDB initialised' }, () =>
+    await timed(context.report, { done: `${title} initialised` }, () =>
       runCommand(installer, args, {
         logFile: serviceLog(context, name),
         environment: context.environment,

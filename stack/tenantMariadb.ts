@@ -29,8 +29,10 @@ export async function startTenantMariaDb(
 ): Promise<TenantMariaDb> {
   const accounts = readOrMakeTenantAccounts(context);
   const setup = tenantSetupStatements(accounts, 'mariadb');
+  const title = 'MariaDB for databases of spaces';
   const place = await prepareServer(context, programs, {
     name: 'tenants',
+    title,
     setup,
     folders: ['files'],
     initialArgs: undoFiles,
@@ -40,7 +42,7 @@ export async function startTenantMariaDb(
   const { user, password } = accounts.admin;
   const urlAt = (at: number) => `mysql://${user}:${password}@127.0.0.1:${at}/`;
   const service = await startServer(context, programs, place, {
-    title: 'MariaDB for databases of spaces',
+    title,
     port,
     args: [
       `--extra-port=${adminPort}`,

@@ -54,8 +54,10 @@ async function savedAs({ database }: FillDeps, saveId: string): Promise<HomeSave
   return save;
 }
 
+/** Each save is sealed under the key of its own space. One of another space must be shared. */
 async function fill(deps: FillDeps, computerId: string, head: HomeSave, options: FillOptions): Promise<void> {
   const chain = await chainOf(deps.database.pool, head);
+  if (chain.some(({ spaceId, isShared }) => spaceId !== options.spaceId && isShared !== 1)) throw saveBroken();
   await deps.host.saves.fill(
     computerId,
     chain.map((save) => savedHome(deps, save)),

@@ -4,7 +4,13 @@ import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import { maskedOutput } from '../../integrations/computers/output/maskedOutput.ts';
 import { type Exit, noteOf } from '../../integrations/computers/processes/records.ts';
 import { getComputer } from '../../models/computers/computer.ts';
-import { noteStepBegun, noteStepEnd, type StepEnd, stepToRun } from '../../models/environments/builds/builds.ts';
+import {
+  noteBuildWaits,
+  noteStepBegun,
+  noteStepEnd,
+  type StepEnd,
+  stepToRun,
+} from '../../models/environments/builds/builds.ts';
 import { planOfStep, processIdOf } from '../../models/environments/builds/stepRows.ts';
 import { builderOf, type Version } from '../../models/environments/version.ts';
 import { keepAlive } from '../keepAlive.ts';
@@ -36,10 +42,17 @@ export function createRunStep(deps: EnvironmentDeps) {
       await noteStepEnd(deps, which, end);
     } catch (error) {
       heartbeat.cancelled.throwIfAborted();
+      if (error instanceof DomainError && waited.includes(error.code)) throw await queued(which, error.code);
       logger.warn({ err: error, ...which }, 'A step of an environment could not be run.');
       throw failureOf(error);
     }
   };
+
+  /** The step is tried again, which keeps no worker busy, until there is room for its computer. */
+  async function queued({ versionId }: Which, code: string): Promise<ApplicationFailure> {
+    await noteBuildWaits(deps, versionId, code);
+    return ApplicationFailure.create({ type: code, message: code, nextRetryDelay: queueLookMs });
+  }
 
   /** The computer, awake, in the start in which the step begins or has begun. */
   async function computerFor(
@@ -93,6 +106,9 @@ export function createRunStep(deps: EnvironmentDeps) {
 }
 
 const connectionLost = 'COMPUTER_CONNECTION_LOST';
+/** Why the computer of a build cannot run yet. */
+const waited = ['TOO_MANY_RUNNING', 'TOO_MUCH_MEMORY', 'NO_HOST'];
+const queueLookMs = 5_000;
 
 /** Why a step failed. Undefined if it succeeded. */
 function codeOf({ state, exitCode, killedBy }: Exit): string | undefined {

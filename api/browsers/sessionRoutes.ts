@@ -11,7 +11,7 @@ import {
   liveSessions,
 } from '../../models/browsers/session.ts';
 import { createBrowser, deleteBrowser, requireWebAddress } from '../../models/browsers/sessions.ts';
-import { defaultComputer } from '../../models/computers/defaultComputer.ts';
+import { chosenComputer } from '../../models/computers/servingComputer.ts';
 import { resolutionOf } from '../../models/desktops/sessions.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
@@ -34,20 +34,18 @@ export function browserSessionRoutes(deps: RouteDeps) {
   router.post(`${base}/profiles/:profileId/sessions`, async (req, res) => {
     const ref = pathOf<'createBrowserSession'>(req);
     const profile = await getProfile(database, ref);
-    await start(req, res, {
-      ...ref,
-      computerId: bodyOf<'createBrowserSession'>(req)?.computerId ?? (await computerOf(database, profile)),
-    });
+    const { computerId, environmentId } = bodyOf<'createBrowserSession'>(req) ?? {};
+    const isNamed = computerId !== undefined || environmentId !== undefined;
+    const named = { spaceId: ref.spaceId, computerId, environmentId, actor: actorOf(req) };
+    const chosen = isNamed ? (await chosenComputer(database, named)).id : await computerOf(database, profile);
+    await start(req, res, { ...ref, computerId: chosen });
   });
 
   router.post(`${base}/sessions`, async (req, res) => {
     const { spaceId } = pathOf<'createTemporaryBrowserSession'>(req);
-    await start(req, res, {
-      spaceId,
-      profileId: undefined,
-      computerId:
-        bodyOf<'createTemporaryBrowserSession'>(req)?.computerId ?? (await defaultComputer(database, spaceId)).id,
-    });
+    const { computerId, environmentId } = bodyOf<'createTemporaryBrowserSession'>(req) ?? {};
+    const chosen = await chosenComputer(database, { spaceId, computerId, environmentId, actor: actorOf(req) });
+    await start(req, res, { spaceId, profileId: undefined, computerId: chosen.id });
   });
 
   router.get(`${base}/sessions`, async (req, res) => {

@@ -4,7 +4,8 @@ import { defaultComputer } from '../../models/computers/defaultComputer.ts';
 import { askForSystem } from '../../models/computers/newSystem.ts';
 import { useOf } from '../../models/computers/quotas.ts';
 import { detailOf } from '../../models/computers/reasons.ts';
-import { type UsedEnvironment, usedEnvironments } from '../../models/environments/version.ts';
+import { settingOf } from '../../models/computers/systems.ts';
+import { type UsedEnvironment, usedEnvironments } from '../../models/environments/used.ts';
 import { type AnswerOf, answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
@@ -82,14 +83,16 @@ export function metricsRoutes(deps: Pick<RouteDeps, 'database' | 'hostOf'>) {
 
   router.get('/api/spaces/:spaceId/computers/:computerId/metrics', async (req, res) => {
     const { spaceId, computerId } = pathOf<'getComputerMetrics'>(req);
-    const { status, hostId } = await getComputer(deps.database, spaceId, computerId);
+    const computer = await getComputer(deps.database, spaceId, computerId);
+    const { status, hostId } = computer;
     const runs = hostId !== null && (status === 'running' || status === 'paused');
-    const use = runs ? await measure(computerId, hostId) : null;
+    const use = runs ? await measure(computer, hostId) : null;
     answer<'getComputerMetrics'>(res, 200, { computerId, status, use });
   });
 
-  async function measure(computerId: string, hostId: string): Promise<Use> {
-    const metrics = await (await deps.hostOf(hostId)).metrics(computerId);
+  async function measure(computer: Computer, hostId: string): Promise<Use> {
+    const metrics = await (await deps.hostOf(hostId)).metrics(computer.id);
+    const { systemMiB } = await settingOf(deps.database, computer);
     const inMiB = (bytes: number) => Math.round((bytes / mebibyte) * 100) / 100;
     return {
       cpuSeconds: metrics.cpuSeconds,
@@ -97,6 +100,7 @@ export function metricsRoutes(deps: Pick<RouteDeps, 'database' | 'hostOf'>) {
       memoryPeakMiB: inMiB(metrics.memoryPeakBytes),
       tasks: metrics.tasks,
       diskMiB: inMiB(metrics.diskBytes),
+      systemMiB,
       logsMiB: inMiB(metrics.logBytes),
       oomKills: metrics.oomKills,
     };
@@ -116,9 +120,8 @@ export async function presentComputers(
   { config, database }: PresentDeps,
   computers: readonly Computer[],
 ): Promise<AnswerOf<'getComputer'>[]> {
-  const versionIds = computers.flatMap(({ environmentVersionId: id }) => (id === null ? [] : [id]));
-  const used = await usedEnvironments(database, versionIds);
-  return computers.map((computer) => present(computer, used.get(computer.environmentVersionId ?? '') ?? null, config));
+  const used = await usedEnvironments(database, computers);
+  return computers.map((computer, index) => present(computer, used[index] ?? null, config));
 }
 
 function present(

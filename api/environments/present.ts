@@ -11,17 +11,22 @@ type Deps = Pick<RouteDeps, 'database' | 'sealedLogs'>;
 type Shown = AnswerOf<'getEnvironment'>;
 type ShownVersion = Shown['latest'];
 
-export async function presentEnvironment(deps: Deps, environment: Environment): Promise<Shown> {
-  const [shown] = await presentEnvironments(deps, [environment]);
+/** As a space sees it. */
+export async function presentEnvironment(deps: Deps, environment: Environment, spaceId: string): Promise<Shown> {
+  const [shown] = await presentEnvironments(deps, [environment], spaceId);
   if (shown === undefined) throw new Error(`The environment ${environment.id} has no version.`);
   return shown;
 }
 
 /** An environment always has a version. */
-export async function presentEnvironments(deps: Deps, environments: readonly Environment[]): Promise<Shown[]> {
+export async function presentEnvironments(
+  deps: Deps,
+  environments: readonly Environment[],
+  spaceId: string,
+): Promise<Shown[]> {
   const ids = environments.map(({ id }) => id);
   const latest = await latestVersions(deps.database, ids);
-  const versions = await presentVersions(deps, [...latest.values()]);
+  const versions = await presentVersions(deps, [...latest.values()], spaceId);
   const shownOf = new Map([...latest.keys()].map((id, index) => [id, versions[index]]));
   return environments.flatMap(({ createdAt, ...environment }) => {
     const version = shownOf.get(environment.id);
@@ -31,28 +36,49 @@ export async function presentEnvironments(deps: Deps, environments: readonly Env
   });
 }
 
-export async function presentVersions(deps: Deps, versions: readonly Version[]): Promise<ShownVersion[]> {
+/** What a failed step put out is shown to the space of the environment only, like its logs. */
+export async function presentVersions(
+  deps: Deps,
+  versions: readonly Version[],
+  spaceId: string,
+): Promise<ShownVersion[]> {
   const ids = versions.map(({ id }) => id);
   const rows = Map.groupBy(await stepRows(deps.database.pool, ids), ({ versionId }) => versionId);
-  return Promise.all(versions.map((version) => presentVersion(deps, version, rows.get(version.id) ?? [])));
+  return Promise.all(
+    versions.map((version) => {
+      const isOwn = version.spaceId === spaceId;
+      return presentVersion(deps, version, rows.get(version.id) ?? [], isOwn);
+    }),
+  );
 }
 
-async function presentVersion(deps: Deps, version: Version, rows: readonly StepRow[]): Promise<ShownVersion> {
-  const { number, status, base, steps, errorCode, homeBytes, operationId, createdBy, createdAt, endedAt } = version;
+async function presentVersion(
+  deps: Deps,
+  version: Version,
+  rows: readonly StepRow[],
+  isOwn: boolean,
+): Promise<ShownVersion> {
+  const { number, base, steps, errorCode, waitsFor, homeBytes, operationId, createdBy, createdAt, endedAt } = version;
   const failed = rows.find((row) => row.status === 'failed');
   return {
     number,
-    status,
+    status: statusOf(version),
     base,
     steps: steps.map((step, index) => presentStep(step, index + 1, version, rows)),
     error: errorCode === null ? null : { code: errorCode, detail: detailOfBuild(errorCode) },
-    failedStep: status === 'failed' && failed !== undefined ? await presentFailed(deps, failed) : null,
-    sizeBytes: status === 'ready' ? homeBytes : null,
+    waitsFor: waitsFor === null ? null : { code: waitsFor, detail: detailOfBuild(waitsFor) },
+    failedStep: isOwn && version.status === 'failed' && failed !== undefined ? await presentFailed(deps, failed) : null,
+    sizeBytes: version.status === 'ready' ? homeBytes : null,
     operationId,
     createdBy,
     startedAt: time(createdAt),
     endedAt: endedAt === null ? null : time(endedAt),
   };
+}
+
+/** A build whose computer cannot run yet is queued. */
+function statusOf({ status, waitsFor }: Version): ShownVersion['status'] {
+  return status === 'building' && waitsFor !== null ? 'queued' : status;
 }
 
 function presentStep(

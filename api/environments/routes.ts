@@ -4,10 +4,10 @@ import {
   definitionOf,
   type GivenDefinition,
 } from '../../models/environments/definition/definition.ts';
+import { deleteEnvironment } from '../../models/environments/deletion.ts';
 import {
   buildAgain,
   createEnvironment,
-  deleteEnvironment,
   type Environment,
   getEnvironment,
   listEnvironments,
@@ -18,7 +18,7 @@ import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { makeOnce } from '../frame/idempotency.ts';
-import { type BodyOf, bodyOf, pageOf, pathOf } from '../frame/request.ts';
+import { type BodyOf, bodyOf, pageOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { presentEnvironment, presentEnvironments, presentVersions } from './present.ts';
 
@@ -31,7 +31,7 @@ export function environmentRoutes(deps: RouteDeps) {
   router.get(base, async (req, res) => {
     const { spaceId } = pathOf<'listEnvironments'>(req);
     const { data, nextCursor } = await listEnvironments(database, spaceId, pageOf(req));
-    answer<'listEnvironments'>(res, 200, { data: await presentEnvironments(deps, data), nextCursor });
+    answer<'listEnvironments'>(res, 200, { data: await presentEnvironments(deps, data, spaceId), nextCursor });
   });
 
   router.post(base, async (req, res) => {
@@ -48,21 +48,21 @@ export function environmentRoutes(deps: RouteDeps) {
   router.get(`${base}/:environmentId`, async (req, res) => {
     const { spaceId, environmentId } = pathOf<'getEnvironment'>(req);
     const environment = await getEnvironment(database.pool, spaceId, environmentId);
-    answer<'getEnvironment'>(res, 200, await presentEnvironment(deps, environment));
+    answer<'getEnvironment'>(res, 200, await presentEnvironment(deps, environment, spaceId));
   });
 
   router.patch(`${base}/:environmentId`, async (req, res) => {
     const { spaceId, environmentId } = pathOf<'updateEnvironment'>(req);
     const { name, ...given } = bodyOf<'updateEnvironment'>(req);
-    const { base: newBase, steps, dockerfile, devcontainer } = given;
-    const isGiven = [newBase, steps, dockerfile, devcontainer].some((part) => part !== undefined);
-    const definition = isGiven ? await read(spaceId, given) : undefined;
+    const definition = Object.keys(given).length > 0 ? await read(spaceId, given) : undefined;
     const request = { spaceId, environmentId, name, definition, actor: actorOf(req) };
-    answer<'updateEnvironment'>(res, 200, await presentEnvironment(deps, await updateEnvironment(deps, request)));
+    const changed = await updateEnvironment(deps, request);
+    answer<'updateEnvironment'>(res, 200, await presentEnvironment(deps, changed, spaceId));
   });
 
   router.delete(`${base}/:environmentId`, async (req, res) => {
-    await deleteEnvironment(deps, { ...pathOf<'deleteEnvironment'>(req), actor: actorOf(req) });
+    const { force: isForced = false } = queryOf<'deleteEnvironment'>(req);
+    await deleteEnvironment(deps, { ...pathOf<'deleteEnvironment'>(req), isForced, actor: actorOf(req) });
     res.status(204).end();
   });
 
@@ -78,7 +78,7 @@ export function environmentRoutes(deps: RouteDeps) {
     const { spaceId, environmentId } = pathOf<'listEnvironmentVersions'>(req);
     await getEnvironment(database.pool, spaceId, environmentId);
     const { data, nextCursor } = await listVersions(database, environmentId, pageOf(req));
-    answer<'listEnvironmentVersions'>(res, 200, { data: await presentVersions(deps, data), nextCursor });
+    answer<'listEnvironmentVersions'>(res, 200, { data: await presentVersions(deps, data, spaceId), nextCursor });
   });
 
   type Given = Omit<BodyOf<'createEnvironment'>, 'name'>;
@@ -92,7 +92,7 @@ export function environmentRoutes(deps: RouteDeps) {
   async function begun(environment: Environment) {
     const { id: environmentId, spaceId } = environment;
     startBuild(await getVersion(database, { spaceId, environmentId }));
-    return presentEnvironment(deps, environment);
+    return presentEnvironment(deps, environment, spaceId);
   }
 
   function startBuild({ id, operationId, spaceId, status, createdBy }: Version): void {

@@ -23,7 +23,7 @@ export function draftRoutes(deps: RouteDeps) {
 
   router.post(`${base}/draft`, async (req, res) => {
     const { spaceId, appId: itemId } = pathOf<'createDraft'>(req);
-    const { branch, computerId } = bodyOf<'createDraft'>(req);
+    const { branch, computerId, environmentId } = bodyOf<'createDraft'>(req);
     checkBranchName(branch);
     if (Buffer.byteLength(branch) > maxDraftBranchBytes) {
       const detail = `A draft's branch cannot have a name that is longer than ${maxDraftBranchBytes} bytes.`;
@@ -31,7 +31,7 @@ export function draftRoutes(deps: RouteDeps) {
     }
     const { placed } = await authorizeRepository(deps, req, { spaceId, itemId });
     const work = async (id: string) => {
-      const request = { spaceId, itemId, id, actor: actorOf(req), deadlineMs, branch, computerId };
+      const request = { spaceId, itemId, id, actor: actorOf(req), deadlineMs, branch, computerId, environmentId };
       const { maxDrafts } = config.git;
       const asked = await askToDraft(database, { ...request, name: placed.item.name, maxDrafts });
       if ('ready' in asked) return { id: asked.ready.id };

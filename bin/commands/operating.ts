@@ -4,6 +4,7 @@ import { addBilling } from './billing.ts';
 import { addBuildGvisor } from './buildGvisor.ts';
 import { addCode } from './code.ts';
 import { addDoctor } from './doctor.ts';
+import { addEnvironment } from './environment.ts';
 import { addGit } from './git.ts';
 import { addHost } from './host.ts';
 import { addKey } from './key.ts';
@@ -35,6 +36,7 @@ const areas = [
   addRotateKey,
   addReplaceAuthority,
   addHost,
+  addEnvironment,
   addBuildGvisor,
   addBilling,
   addGit,

@@ -11,6 +11,9 @@ export function described({ instancePath: pointer, keyword, message = 'is wrong'
   const name = pointer.split('/').findLast((part) => part !== '' && !/^\d+$/.test(part));
   const where = name === undefined ? '' : `${name} `;
   const of = <T>(key: string) => (params as Record<string, T>)[key];
+  if (keyword === 'pattern' && name === 'environment') {
+    return { pointer, detail: 'environment is not a name of one: lowercase letters, digits, ".", "_" and "-"' };
+  }
   switch (keyword) {
     case 'additionalProperties': {
       const unknown = String(of('additionalProperty'));

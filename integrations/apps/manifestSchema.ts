@@ -1,4 +1,5 @@
 const name = { type: 'string', minLength: 1, maxLength: 100 };
+const environment = { type: 'string', maxLength: 63, pattern: '^[a-z0-9][a-z0-9._-]{0,62}$' };
 const path = { type: 'string', minLength: 1, maxLength: 1_000 };
 
 /** The schema of `atrium.yaml`. The contract publishes the same as `AppManifest`. A test compares them. */
@@ -8,6 +9,7 @@ export const manifestSchema = {
   required: ['name', 'components'],
   properties: {
     name,
+    environment,
     components: {
       type: 'array',
       minItems: 1,
@@ -21,6 +23,7 @@ export const manifestSchema = {
           kind: { type: 'string', enum: ['process', 'webhook', 'schedule', 'web'] },
           command: { type: 'string', minLength: 1, maxLength: 20_000 },
           cwd: path,
+          environment,
           env: {
             type: 'object',
             maxProperties: 100,

@@ -10,6 +10,8 @@ interface CommonComponent {
   /** Relative to the app's folder. Empty means the folder itself. */
   cwd: string;
   env: Record<string, string>;
+  /** The name or id of the environment of the computer on which it runs. */
+  environment?: string;
   /** Names of the space's secrets. Each becomes a variable of the same name. */
   secrets: string[];
   timeoutSeconds: number;
@@ -53,6 +55,7 @@ interface WrittenComponent {
   kind: ManifestComponent['kind'];
   command: string;
   cwd?: string;
+  environment?: string;
   env?: Record<string, string | number | boolean>;
   secrets?: string[];
   timeout?: number;
@@ -69,6 +72,7 @@ interface WrittenComponent {
 
 interface Written {
   name: string;
+  environment?: string;
   components: WrittenComponent[];
 }
 
@@ -117,16 +121,17 @@ export function manifestOf(document: YamlText, checkSchedule: CheckSchedule): Ma
   }
 }
 
-function completed({ name, components }: Written): Manifest {
+function completed({ name, environment: usual, components }: Written): Manifest {
   return {
     name,
     components: components.map((component) => {
-      const { env = {}, cwd = '', timeout, retry, secrets = [], concurrency = 1 } = component;
+      const { environment = usual, env = {}, cwd = '', timeout, retry, secrets = [], concurrency = 1 } = component;
       const isOnly = components.filter(({ kind }) => kind === component.kind).length === 1;
       return {
         name: component.name,
         command: component.command,
         cwd,
+        ...(environment !== undefined && { environment }),
         env: Object.fromEntries(Object.entries(env).map(([key, value]) => [key, String(value)])),
         secrets,
         timeoutSeconds: timeout ?? defaultTimeoutSeconds,

@@ -12,7 +12,7 @@ import { noteOrderedChanges } from '../git/orders.ts';
 import { lockRepository } from '../git/repository.ts';
 import type { Authority } from '../identity/authority.ts';
 import { noteAppChange } from './changes.ts';
-import type { AppManifest, ManifestProblem } from './manifest.ts';
+import { type AppManifest, environmentOfAll, type ManifestProblem } from './manifest.ts';
 
 /** A folder or a repository of the drive that was made an app. */
 export interface App {
@@ -74,6 +74,12 @@ export async function getAppOf({ pool }: Pick<Database, 'pool'>, itemId: string)
   const rows = await select(pool, sql, [itemId]);
   if (rows[0] === undefined) throw notFound('app');
   return appOf(rows[0]);
+}
+
+/** The environment of the app that an item is. Undefined if it is no app, or its components name several or none. */
+export async function environmentOfApp({ pool }: Pick<Database, 'pool'>, itemId: string): Promise<string | undefined> {
+  const [row] = await select(pool, `SELECT ${columns} FROM apps WHERE item_id = ? AND live = 1`, [itemId]);
+  return row && environmentOfAll(appOf(row).manifest);
 }
 
 /** Finds an app by its own id. Undefined if it was removed. */

@@ -2,12 +2,13 @@ import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { getComputer } from '../computers/computer.ts';
+import { isOfEnvironment } from '../computers/servingComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
 import { type App, lockApp } from './app.ts';
 import type { AppComponent } from './manifest.ts';
-import { type PlaceOfRuns, placeOfRuns } from './placeOfRuns.ts';
+import { type PlaceOfRuns, placeOfComponent, placeOfRuns } from './placeOfRuns.ts';
 import { refusedManifest } from './refusedManifest.ts';
 import { requireScopes } from './requireScopes.ts';
 import { requireVersionInUse } from './requireVersionInUse.ts';
@@ -34,7 +35,7 @@ const maxQueued = 2_000;
 
 /**
  * Adds a run of a component, which a workflow executes. Throws 404, 409 `APP_COMPONENT_UNKNOWN`, `APP_COMPONENT_KIND`
- * or `APP_TOO_MANY_RUNS`, 403 `INSUFFICIENT_SCOPE`, and 422 if the manifest cannot be used.
+ * or `APP_TOO_MANY_RUNS`, as `placeOfComponent`, 403 `INSUFFICIENT_SCOPE`, and 422 if the manifest cannot be used.
  */
 export async function askToRun(database: Database, request: RunRequest): Promise<Run> {
   const { app, id, actor, triggerKey } = request;
@@ -44,7 +45,7 @@ export async function askToRun(database: Database, request: RunRequest): Promise
   if (app.problem !== null) throw refusedManifest(app.problem);
   const component = componentOf(app, request);
   await requireScopes(database, app, component, request);
-  const place = await placeOfRuns(database, app);
+  const place = await placeOfComponent(database, app, component, actor);
   const runId = await transaction(database, async (tx) => {
     await lockApp(tx, app);
     const caused = triggerKey === undefined ? undefined : await runOfTrigger(tx, app.id, triggerKey);
@@ -98,7 +99,8 @@ export async function addRun(tx: Transaction, run: NewRun): Promise<void> {
 
 /**
  * Gives a folder's components another computer, from the next run on. Users who may run programs there can read what
- * the components are given, so the caller needs those scopes. Throws 403 `INSUFFICIENT_SCOPE`.
+ * the components are given, so the caller needs those scopes. Components that name another environment than the
+ * computer has do not run there. Throws 403 `INSUFFICIENT_SCOPE`, 409 `APP_ENVIRONMENT_MISMATCH` if that is all of them.
  */
 export async function setComputer(
   database: Database,
@@ -115,12 +117,29 @@ export async function setComputer(
     throw new DomainError('conflict', 'APP_COMPUTER_FIXED', detail);
   }
   if (place.kind === 'repository' || app.computerId === computerId) return app;
+  await requireOneToRun(database, { ...app, computerId });
   await transaction(database, async (tx) => {
     await lockApp(tx, app);
     await execute(tx, 'UPDATE apps SET computer_id = ? WHERE id = ?', [computerId, app.id]);
     await appendAudit(tx, app.spaceId, actor, 'app.computer-set', app.itemId);
   });
   return { ...app, computerId };
+}
+
+async function requireOneToRun(database: Database, app: App & { computerId: string }): Promise<void> {
+  const { manifest, spaceId, computerId } = app;
+  for (const { environment } of manifest.components) {
+    if (environment === undefined) return;
+    if (await isOfEnvironment(database, { spaceId, computerId, environment }).catch(unlessUnknown)) return;
+  }
+  if (manifest.components.length === 0) return;
+  const detail = 'All components of the app name an environment that this computer does not have.';
+  throw new DomainError('conflict', 'APP_ENVIRONMENT_MISMATCH', detail);
+}
+
+function unlessUnknown(error: unknown): false {
+  if (error instanceof DomainError && error.code === 'ENVIRONMENT_UNKNOWN') return false;
+  throw error;
 }
 
 /** The limits of a web component: one process at a time, restarted after a day. */

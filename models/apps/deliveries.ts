@@ -12,7 +12,7 @@ import { type App, lockApp } from './app.ts';
 import { addRun } from './askToRun.ts';
 import { makeRoom } from './forgetDeliveries.ts';
 import type { WebhookComponent } from './manifest.ts';
-import { placeOfRuns } from './placeOfRuns.ts';
+import { placeOfComponent } from './placeOfRuns.ts';
 import type { RunStatus } from './run.ts';
 import { countDelivered, lockUsage } from './usage.ts';
 
@@ -80,7 +80,7 @@ function deliveryOf(row: RowDataPacket): Delivery {
 /**
  * Stores a delivery and adds its run, in one commit. While a delivery id is known, a repeat returns the same run.
  * Throws 404 if the app was removed, 429 `APP_TOO_MANY_RUNS`, and 429 `APP_DELIVERIES_FULL` if all stored deliveries of
- * the space still have to run.
+ * the space still have to run. Throws as `placeOfComponent`.
  */
 export async function keepDelivery(database: Database, delivery: NewDelivery, limits: Limits): Promise<KeptDelivery> {
   try {
@@ -110,7 +110,12 @@ async function tryToKeep(
   { deliveredBytesPerSpace }: Limits,
 ): Promise<KeptDelivery | undefined> {
   const { app, component, auth, deliveryId, authority, actor, method, query, headers, body } = delivery;
-  const place = await placeOfRuns(database, app);
+  const place = await placeOfComponent(
+    database,
+    app,
+    component,
+    actor ?? { userId: authority.userId, credentialId: null, address: null },
+  );
   const contentHash = auth === 'none' ? hashOf(delivery) : '';
   return transaction(database, async (tx) => {
     await lockApp(tx, app);

@@ -9,7 +9,7 @@ import { isQuiet } from '../installation/installation.ts';
 import { type App, findApp, lockedApp } from './app.ts';
 import { addRun } from './askToRun.ts';
 import { scheduleNamed } from './manifest.ts';
-import { type PlaceOfRuns, placeOfRuns } from './placeOfRuns.ts';
+import { type PlaceOfRuns, placeOfComponent } from './placeOfRuns.ts';
 import { runOfTrigger } from './run.ts';
 import { type AppSchedule, dueWith, findSchedule, jitterMsOf, lockSchedule } from './schedules.ts';
 
@@ -39,7 +39,8 @@ export async function takeDueRun(database: Database, scheduleId: string, limits:
   const found = await findSchedule(database, scheduleId);
   const known = found && (await findApp(database, found.appId));
   if (found === undefined || known === undefined) return {};
-  const place = await placeOfRuns(database, known);
+  const { environment } = scheduleNamed(known.manifest, found.component) ?? {};
+  const place = await placeOrCode(database, known, environment);
   return transaction(database, async (tx) => {
     const app = await lockedApp(tx, found.appId);
     const schedule = app && (await lockSchedule(tx, found));
@@ -49,7 +50,7 @@ export async function takeDueRun(database: Database, scheduleId: string, limits:
     if (aheadMs > 0) return schedule.nextAt.getTime() <= now ? { waitMs: aheadMs } : {};
     const until = new Date(now - jitterMsOf(schedule));
     const { tick, next } = takeTick(schedule, schedule.nextAt, until, limits.catchUpMs);
-    const taken = tick === undefined ? 'MISSED' : await addRunOf(tx, { app, schedule, tick, place });
+    const taken = tick === undefined ? 'MISSED' : await addRunOf(tx, { app, schedule, tick, place, environment });
     const isRun = typeof taken !== 'string';
     await execute(tx, 'UPDATE app_schedules SET ? WHERE id = ?', [
       {
@@ -67,7 +68,13 @@ export async function takeDueRun(database: Database, scheduleId: string, limits:
 /** The run of a tick, or the code that says why there is none. */
 async function addRunOf(
   tx: Transaction,
-  { app, schedule, tick, place }: { app: App; schedule: AppSchedule; tick: Date; place: PlaceOfRuns },
+  {
+    app,
+    schedule,
+    tick,
+    place,
+    environment,
+  }: { app: App; schedule: AppSchedule; tick: Date; place: PlaceOfRuns | string; environment: string | undefined },
 ): Promise<(DueRun & { run: { id: string; spaceId: string } }) | string> {
   const { itemId, spaceId, authority, runsAs: userId } = app;
   if (app.treeWaits) return 'APP_VERSION_WAITS';
@@ -80,6 +87,9 @@ async function addRunOf(
   if (known !== undefined) return { run: { id: known.id, spaceId } };
   const before = await activeRunsOf(tx, app.id, component.name);
   if (before.length > 0 && component.overlap === 'skip') return 'OVERLAP';
+  // The place was found before the app was locked. The caller looks again.
+  if (component.environment !== environment) throw new Error('The environment of the component has changed meanwhile.');
+  if (typeof place === 'string') return place;
   const run = {
     app,
     id: newId('run'),
@@ -101,6 +111,21 @@ async function addRunOf(
   const cancel = 'UPDATE app_runs SET cancel_requested_at = ? WHERE id IN (?) AND cancel_requested_at IS NULL';
   await execute(tx, cancel, [new Date(), before]);
   return { ...asked, interrupted: before.map((id) => ({ id, spaceId })) };
+}
+
+/** Where a component runs, or the code that says why it cannot. */
+async function placeOrCode(
+  database: Database,
+  app: App,
+  environment: string | undefined,
+): Promise<PlaceOfRuns | string> {
+  try {
+    const actor = { userId: app.runsAs, credentialId: null, address: null };
+    return await placeOfComponent(database, app, { ...(environment !== undefined && { environment }) }, actor);
+  } catch (error) {
+    if (error instanceof DomainError) return error.code;
+    throw error;
+  }
 }
 
 async function activeRunsOf(tx: Transaction, appId: string, component: string): Promise<string[]> {

@@ -6,6 +6,8 @@ interface CommonComponent {
   /** Relative to the app's folder. Empty means the folder itself. */
   cwd: string;
   env: Record<string, string>;
+  /** The name or id of the environment of the computer on which it runs. */
+  environment?: string;
   /** Names of the space's secrets. Each becomes a variable of the same name. */
   secrets: string[];
   timeoutSeconds: number;
@@ -40,6 +42,11 @@ export type AppComponent = ProcessComponent | WebhookComponent | ScheduleCompone
 export interface AppManifest {
   name: string;
   components: AppComponent[];
+}
+
+/** The environment that all components name. Undefined if there is none. */
+export function environmentOfAll({ components: [first, ...others] }: AppManifest): string | undefined {
+  return others.every(({ environment }) => environment === first?.environment) ? first?.environment : undefined;
 }
 
 /** The schedule component with this name, if any. */

@@ -9,7 +9,7 @@ import type { Authority } from '../identity/authority.ts';
 import { type App, lockApp } from './app.ts';
 import { addRun } from './askToRun.ts';
 import type { WebComponent } from './manifest.ts';
-import { placeOfRuns } from './placeOfRuns.ts';
+import { placeOfComponent } from './placeOfRuns.ts';
 import { refusedManifest } from './refusedManifest.ts';
 import { requireScopes } from './requireScopes.ts';
 import { requireVersionInUse } from './requireVersionInUse.ts';
@@ -50,7 +50,7 @@ export async function openPreview(database: Database, request: PreviewRequest): 
   if (app.problem !== null) throw refusedManifest(app.problem);
   const component = webComponentOf(app, request.component);
   await requireScopes(database, app, component, request);
-  const place = await placeOfRuns(database, app);
+  const place = await placeOfComponent(database, app, component, actor);
   const { userId } = actor;
   await transaction(database, async (tx) => {
     await lockApp(tx, app);

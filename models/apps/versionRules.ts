@@ -75,6 +75,7 @@ export function whyMoreWaits(inUse: AppManifest, next: AppManifest): WhyItWaits[
 function moreThan(before: AppComponent | undefined, now: AppComponent): string | undefined {
   const added = now.secrets.filter((name) => before?.secrets.includes(name) !== true);
   if (added.length > 0) return `the secrets ${added.join(', ')}`;
+  if (now.secrets.length > 0 && now.environment !== before?.environment) return 'another environment';
   if (now.kind === 'webhook' && now.auth === 'none' && !(before?.kind === 'webhook' && before.auth === 'none')) {
     return 'unauthenticated deliveries';
   }

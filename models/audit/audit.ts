@@ -55,6 +55,8 @@ export type AuditAction =
   | 'environment.changed'
   | 'environment.built'
   | 'environment.deleted'
+  | 'environment.shared'
+  | 'environment.unshared'
   | 'computer-secret.set'
   | 'computer-secret.deleted'
   | 'secret.set'

@@ -3,7 +3,8 @@ import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { appendAudit } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
-import { findVersion, readyVersion } from '../environments/version.ts';
+import { takeVersion } from '../environments/sharing.ts';
+import { findVersion } from '../environments/version.ts';
 import { type Computer, getComputer } from './computer.ts';
 import { findHost, hasBase, noBase, requireBaseOffered } from './hosts.ts';
 import { beginToRestore } from './restoring.ts';
@@ -27,7 +28,7 @@ export async function askForSystem(
   const { driver } = await getComputer(database, spaceId, request.computerId);
   await requireBaseOffered(database, 'debian', config, driver);
   return ask(deps, request, 'restoreComputer', 'computer.restored', async (tx, computer) => {
-    const version = await readyVersion(tx, { spaceId, environmentId, number });
+    const version = await takeVersion(tx, { spaceId, environmentId, number });
     if (computer.wish === 'restore' && computer.restoresId === version.id) return 'waits';
     requireQuietHome(computer);
     if (computer.environmentVersionId === version.id) return 'done';

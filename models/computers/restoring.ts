@@ -124,7 +124,7 @@ async function keepHead(tx: Transaction, computer: Computer): Promise<RestoreSou
   const source = await sourceOf(tx, computer);
   if (source === undefined || homeSaveId === null) return source;
   if (source.keepsHome && (await isHeadOf(tx, computer, source))) return source;
-  const name = `Before restoring ${source.name}`.slice(0, mostLetters);
+  const name = `${before}${source.name.replace(before, '')}`.slice(0, mostLetters);
   const sql = 'SELECT id FROM computer_snapshots WHERE save_id = ? AND name = ? AND created_at >= ?';
   if ((await select(tx, sql, [homeSaveId, name, statusAt])).length > 0) return source;
   await lockSave(tx, homeSaveId);
@@ -137,6 +137,7 @@ async function isHeadOf(tx: Transaction, { homeSaveId }: Computer, source: Resto
   return head !== undefined && head.environmentVersionId === source.environmentVersionId;
 }
 
+const before = 'Before restoring ';
 const mostLetters = 200;
 
 /** What it was restored to is the computer's from now on. It starts again if it ran. */

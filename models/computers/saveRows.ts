@@ -30,19 +30,21 @@ export interface HomeSave {
   /** Those of the computer when the save was begun. */
   base: ComputerBase | null;
   environmentVersionId: string | null;
+  /** 1: computers of other spaces may begin with it. */
+  isShared: number;
 }
 
-type TakenLater = 'format' | 'uid' | 'takenAt' | 'homeBytes' | 'storedBytes' | 'pieces';
+type SetLater = 'format' | 'uid' | 'takenAt' | 'homeBytes' | 'storedBytes' | 'pieces' | 'isShared';
 
 /** A longer chain takes too long to fill a home from. */
 const mostIncrements = 60;
 
 const columns = `id, space_id, computer_id, parent_id, base_id, replaces_id, host_id, generation, format, uid, taken_at,
-  home_bytes, stored_bytes, pieces, base, environment_version_id`;
+  home_bytes, stored_bytes, pieces, base, environment_version_id, is_shared`;
 
 export async function insertSave(
   tx: Transaction,
-  save: Omit<HomeSave, 'parentId' | 'baseId' | TakenLater>,
+  save: Omit<HomeSave, 'parentId' | 'baseId' | SetLater>,
 ): Promise<void> {
   const now = new Date();
   await insert(tx, 'home_saves', { ...save, baseId: save.id, looseAt: now, createdAt: now });

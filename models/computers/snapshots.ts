@@ -100,9 +100,9 @@ export async function lockKept(tx: Transaction, spaceId: string, snapshotId: str
 
 /** The columns of a new computer that begins with the home of a snapshot. Throws as `lockKept`. */
 export async function homeOf(tx: Transaction, spaceId: string, snapshotId: string) {
-  const { saveId, takenAt, base, environmentVersionId } = await lockKept(tx, spaceId, snapshotId);
+  const { saveId, computerId, takenAt, base, environmentVersionId } = await lockKept(tx, spaceId, snapshotId);
   await lockSave(tx, saveId);
-  return { homeSaveId: saveId, homeSavedAt: takenAt, base, environmentVersionId };
+  return { homeSaveId: saveId, homeSavedAt: takenAt, forkedFrom: computerId, base, environmentVersionId };
 }
 
 /** Snapshots that are still to be made. */

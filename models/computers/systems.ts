@@ -1,6 +1,7 @@
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
-import { findVersion, readyVersion } from '../environments/version.ts';
+import { takeVersion } from '../environments/sharing.ts';
+import { findVersion } from '../environments/version.ts';
 import type { Computer } from './computer.ts';
 import { lockSave } from './saveRows.ts';
 import { homeOf } from './snapshots.ts';
@@ -22,9 +23,9 @@ export async function volumeOf(
   return environmentId === undefined ? {} : systemOf(tx, spaceId, { environmentId, ...wanted });
 }
 
-/** The columns of a computer that begins with this version. */
+/** The columns of a computer that begins with this version. The space is locked. */
 export async function systemOf(tx: Transaction, spaceId: string, { environmentId, environmentVersion }: WantedSystem) {
-  const { id, saveId } = await readyVersion(tx, { spaceId, environmentId, number: environmentVersion });
+  const { id, saveId } = await takeVersion(tx, { spaceId, environmentId, number: environmentVersion });
   const save = await lockSave(tx, saveId);
   return { homeSaveId: saveId, homeSavedAt: save?.takenAt ?? null, base: 'debian', environmentVersionId: id } as const;
 }

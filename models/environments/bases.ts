@@ -1,22 +1,43 @@
+import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import { type Runner, select } from '../database/sql.ts';
 import { agentSteps } from './agents.ts';
+import { takeVersion } from './sharing.ts';
 import { type EnvironmentStep, noSetting, type Setting } from './steps.ts';
-import { readyVersion } from './version.ts';
+import { isUsable } from './version.ts';
 
 /** The base as it is stored: `debian`, `agents`, or the id of an environment, which may be named too. Throws 422. */
 export async function requireKnownBase(on: Runner, spaceId: string, base: string, ownId?: string): Promise<string> {
   if (base === 'debian' || base === 'agents') return base;
-  const sql = 'SELECT id FROM environments WHERE space_id = ? AND deleted_at IS NULL AND (id = ? OR name = ?)';
-  const [found] = await select<{ id: string }>(on, sql, [spaceId, base, base]);
+  const found = await findUsable(on, spaceId, base);
   if (found !== undefined && found.id !== ownId) return found.id;
+  const bases = 'bases are debian, agents, the environments of the space and those that are shared';
   const detail =
-    found === undefined
-      ? `there is no base or environment ${base}; bases are debian, agents and the environments of the space`
-      : 'an environment is not its own base';
+    found === undefined ? `there is no base or environment ${base}; ${bases}` : 'an environment is not its own base';
   throw new DomainError('unprocessable', 'ENVIRONMENT_BASE_UNKNOWN', `The environment has no base: ${detail}.`, {
     errors: [{ pointer: '/base', detail }],
   });
+}
+
+/** The environment with this id or name that a space may use. One of its own goes before a shared one of the same name. */
+export async function findUsable(
+  on: Runner,
+  spaceId: string,
+  idOrName: string,
+): Promise<{ id: string; name: string } | undefined> {
+  const byId = `SELECT e.id, e.name FROM environments e WHERE e.id = ? AND ${isUsable}`;
+  const ofSpace = 'SELECT id, name FROM environments WHERE space_id = ? AND deleted_at IS NULL AND name = ?';
+  const shared = 'SELECT id, name FROM environments WHERE shared_at IS NOT NULL AND deleted_at IS NULL AND name = ?';
+  const ways: [string, string[]][] = [
+    [byId, [idOrName, spaceId]],
+    [ofSpace, [spaceId, idOrName]],
+    [shared, [idOrName]],
+  ];
+  for (const [sql, values] of ways) {
+    const [found] = await select<{ id: string; name: string }>(on, sql, values);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** What a build begins with. */
@@ -30,12 +51,15 @@ export interface Origin {
   steps: readonly EnvironmentStep[];
 }
 
-/** Throws 409 `ENVIRONMENT_NOT_READY`, 422 `ENVIRONMENT_BASE_UNKNOWN` if the base was deleted. */
-export async function originOf(on: Runner, spaceId: string, base: string): Promise<Origin> {
+/**
+ * Throws 409 `ENVIRONMENT_NOT_READY`, 422 `ENVIRONMENT_BASE_UNKNOWN` if the base was deleted or is no longer shared. The
+ * space is locked.
+ */
+export async function originOf(tx: Transaction, spaceId: string, base: string): Promise<Origin> {
   const fresh = { name: 'debian', saveId: null, setting: noSetting };
   if (base === 'debian') return { ...fresh, steps: [] };
   if (base === 'agents') return { ...fresh, steps: agentSteps };
-  await requireKnownBase(on, spaceId, base);
-  const { id, saveId, env, workdir, user } = await readyVersion(on, { spaceId, environmentId: base });
+  await requireKnownBase(tx, spaceId, base);
+  const { id, saveId, env, workdir, user } = await takeVersion(tx, { spaceId, environmentId: base });
   return { name: id, saveId, setting: { env, workdir, user }, steps: [] };
 }

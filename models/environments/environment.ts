@@ -7,11 +7,12 @@ import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, type Runner, select } from '../database/sql.ts';
 import { requireKnownBase } from './bases.ts';
-import { beginBuild, requireNotBuilding } from './builds/beginBuild.ts';
+import { beginBuild } from './builds/beginBuild.ts';
 import { copiedFiles } from './copiedFiles.ts';
 import type { Definition } from './definition/definition.ts';
-import { markAll } from './letGo.ts';
+import { requireUnsharedName } from './sharing.ts';
 import type { EnvironmentStep } from './steps.ts';
+import { isUsable } from './version.ts';
 
 /** A row of `environments`. */
 export interface Environment {
@@ -26,30 +27,37 @@ export interface Environment {
   createdAt: Date;
   /** The number of the newest version that is ready. */
   readyVersion: number | null;
+  /** Whether all spaces may use it. */
+  isShared: boolean;
 }
 
 export type EnvironmentDeps = { database: Database; config: Pick<Config, 'computers' | 'environments'> };
 export type EnvironmentActor = Actor & { userId: string };
 
 const query = `SELECT e.id, e.space_id, e.name, e.base, e.steps, e.warnings, e.created_by, e.created_at,
-    (SELECT MAX(v.number) FROM environment_versions v
+    e.shared_at IS NOT NULL AS is_shared, (SELECT MAX(v.number) FROM environment_versions v
       WHERE v.environment_id = e.id AND v.status = 'ready' AND v.let_go_at IS NULL) AS ready_version
    FROM environments e`;
 
+type Row = Omit<Environment, 'steps' | 'warnings' | 'isShared'> & { steps: string; warnings: string; isShared: number };
+
 function environmentOf(row: object): Environment {
-  const { steps, warnings, ...rest } = row as Environment & { steps: unknown; warnings: unknown };
-  return { ...rest, steps: JSON.parse(String(steps)), warnings: JSON.parse(String(warnings)) };
+  const { steps, warnings, isShared, ...rest } = row as Row;
+  const lists = { steps: JSON.parse(steps) as EnvironmentStep[], warnings: JSON.parse(warnings) as string[] };
+  return { ...rest, ...lists, isShared: isShared === 1 };
 }
 
-/** Oldest first. */
+/** Those that a space may use: its own and those that are shared. Oldest first. */
 export function listEnvironments(database: Database, spaceId: string, page: PageRequest): Promise<Page<Environment>> {
-  const sql = `${query} WHERE e.space_id = ? AND e.deleted_at IS NULL`;
+  const usable = `SELECT id FROM environments WHERE space_id = ? AND deleted_at IS NULL
+    UNION SELECT id FROM environments WHERE shared_at IS NOT NULL AND deleted_at IS NULL`;
+  const sql = `${query} JOIN (${usable}) u ON u.id = e.id WHERE e.deleted_at IS NULL`;
   return readPage(database, page, { sql, values: [spaceId], by: 'e.id', order: 'asc', read: environmentOf });
 }
 
-/** Throws 404. */
+/** An environment that the space may use. Throws 404. */
 export async function getEnvironment(on: Runner, spaceId: string, id: string): Promise<Environment> {
-  const sql = `${query} WHERE e.id = ? AND e.space_id = ? AND e.deleted_at IS NULL`;
+  const sql = `${query} WHERE e.id = ? AND ${isUsable}`;
   const [row] = await select<object>(on, sql, [id, spaceId]);
   if (row === undefined) throw notFound('environment');
   return environmentOf(row);
@@ -95,7 +103,10 @@ export async function createEnvironment(
   return getEnvironment(database.pool, spaceId, id);
 }
 
-/** Changes the name at once, and the definition for the next build. Throws as `createEnvironment`. */
+/**
+ * Changes the name at once, and the definition for the next build. Throws as `createEnvironment`, and 403
+ * `ENVIRONMENT_OF_OTHERS` for a shared one of another space.
+ */
 export async function updateEnvironment(
   { database }: EnvironmentDeps,
   request: {
@@ -111,11 +122,12 @@ export async function updateEnvironment(
   if (definition !== undefined) await copiedFiles(database, spaceId, definition.steps);
   await transaction(database, async (tx) => {
     await lockLivingSpace(tx, spaceId);
-    await lockEnvironment(tx, spaceId, id);
+    const { isShared } = await lockEnvironment(tx, spaceId, id);
     const row: Record<string, unknown> = {};
     if (name !== undefined) {
       const sql = 'SELECT id, name FROM environments WHERE space_id = ? AND deleted_at IS NULL AND id <> ?';
       requireFreeName(await select<{ name: string }>(tx, sql, [spaceId, id]), name);
+      if (isShared) await requireUnsharedName(tx, name, id);
       row.name = name;
     }
     if (definition !== undefined) {
@@ -128,7 +140,7 @@ export async function updateEnvironment(
   return getEnvironment(database.pool, spaceId, id);
 }
 
-/** Orders a build of the present definition. A known version is that build. Throws as `beginBuild`. */
+/** Orders a build of the present definition. A known version is that build. Throws as `beginBuild` and `updateEnvironment`. */
 export async function buildAgain(
   deps: EnvironmentDeps,
   request: {
@@ -153,24 +165,15 @@ export async function buildAgain(
   return getEnvironment(database.pool, spaceId, environmentId);
 }
 
-/** Deletes it for its users. Computers keep what they have. Throws 404, 409 `ENVIRONMENT_BUILDING`. */
-export async function deleteEnvironment(
-  { database }: Pick<EnvironmentDeps, 'database'>,
-  { spaceId, environmentId: id, actor }: { spaceId: string; environmentId: string; actor: Actor },
-): Promise<void> {
-  await transaction(database, async (tx) => {
-    await lockLivingSpace(tx, spaceId);
-    await lockEnvironment(tx, spaceId, id);
-    await requireNotBuilding(tx, id);
-    await execute(tx, 'UPDATE environments SET deleted_at = ? WHERE id = ?', [new Date(), id]);
-    await markAll(tx, id);
-    await appendAudit(tx, spaceId, actor, 'environment.deleted', id);
-  });
-}
-
-async function lockEnvironment(tx: Transaction, spaceId: string, id: string): Promise<void> {
-  const sql = 'SELECT id FROM environments WHERE id = ? AND space_id = ? AND deleted_at IS NULL FOR UPDATE';
-  if ((await select(tx, sql, [id, spaceId])).length === 0) throw notFound('environment');
+/** An environment that the space may change. Throws 403, 404. */
+export async function lockEnvironment(tx: Transaction, spaceId: string, id: string): Promise<{ isShared: boolean }> {
+  const sql = `SELECT e.space_id, e.shared_at FROM environments e WHERE e.id = ? AND ${isUsable} FOR UPDATE`;
+  const [found] = await select<{ spaceId: string; sharedAt: Date | null }>(tx, sql, [id, spaceId]);
+  if (found === undefined) throw notFound('environment');
+  if (found.spaceId === spaceId) return { isShared: found.sharedAt !== null };
+  const detail =
+    'The environment belongs to another space, which shares it. Make one of your own with it as the base, and change that.';
+  throw new DomainError('forbidden', 'ENVIRONMENT_OF_OTHERS', detail);
 }
 
 function requireFreeName(others: readonly { name: string }[], name: string): void {

@@ -14,8 +14,10 @@ const details: Readonly<Record<string, string>> = {
     'The space has as many computers as it may have, so there is none for the build. Delete one first.',
   TOO_MUCH_DISK:
     'The disk limits of the space’s computers leave none for the computer of the build. Delete a computer first.',
-  TOO_MUCH_MEMORY: 'The running computers of the space leave no memory for that of the build. Stop one first.',
-  NO_HOST: 'No host has room for the computer of the build. Try again later.',
+  TOO_MUCH_MEMORY:
+    'The running computers of the space leave no memory for that of the build. Stop one, and the build goes on.',
+  TOO_MANY_RUNNING: 'The space has reached its maximum of running computers. Stop one, and the build goes on.',
+  NO_HOST: 'No host has room for the computer of the build now.',
   WORKFLOW_LOST: 'The build was ended by an operator or lost by the workflow server.',
   BUILD_FAILED: 'The build failed; the server’s log says why.',
 };

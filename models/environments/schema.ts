@@ -1,4 +1,5 @@
 import type { AreaSchema } from '../database/areaSchema.ts';
+import { execute } from '../database/sql.ts';
 import { initialTables } from '../migrations/migration.ts';
 
 const initial = initialTables('environments', [
@@ -72,8 +73,12 @@ const initial = initialTables('environments', [
   )`,
 ]);
 
-/** The saves of versions and layers go with those of computers. */
+/** The saves of versions and layers go with those of computers. Saves of other spaces, which were shared, stay. */
 export const environmentsSchema: AreaSchema = {
   initial,
   ofSpace: ['environment_layers', 'environment_steps', 'environment_versions', 'environments'],
+  /** A shared save that only this space needed belongs to nothing now. A sweep looks. */
+  async finish({ pool }) {
+    await execute(pool, 'UPDATE home_saves SET loose_at = ? WHERE is_shared = 1', [new Date()]);
+  },
 };

@@ -99,8 +99,11 @@ export function titleOf(step: WorkStep): string {
   return line.length > longestTitle ? `${line.slice(0, longestTitle)}…` : line;
 }
 
+/** What a Dockerfile's `ARG`s put before a command. */
+const exported = /^(?:export \w+=(?:'[^']*'(?:\\''[^']*')*)\n)+(?=.)/s;
+
 function textOf(step: WorkStep): string {
-  if ('run' in step) return `run ${step.run}`;
+  if ('run' in step) return `run ${step.run.replace(exported, '')}`;
   if ('copy' in step) return `copy ${step.copy.from} to ${step.copy.to}`;
   return 'user' in step ? `user ${step.user}` : `workdir ${step.workdir}`;
 }

@@ -7,6 +7,9 @@ import type { EnvironmentStep, Setting } from './steps.ts';
 
 export type VersionStatus = 'building' | 'ready' | 'failed' | 'cancelled';
 
+/** SQL: a space may use the environment `e`, which is its own or is shared. */
+export const isUsable = 'e.deleted_at IS NULL AND (e.space_id = ? OR e.shared_at IS NOT NULL)';
+
 /** A row of `environment_versions`. */
 export interface Version extends Setting {
   id: string;
@@ -22,6 +25,8 @@ export interface Version extends Setting {
   saveId: string | null;
   operationId: string;
   errorCode: string | null;
+  /** While it is built: why the computer of the build cannot run yet. */
+  waitsFor: string | null;
   createdBy: string;
   createdAt: Date;
   endedAt: Date | null;
@@ -33,7 +38,7 @@ export interface Version extends Setting {
 export type ReadyVersion = Version & { saveId: string };
 
 const query = `SELECT v.id, v.space_id, v.environment_id, v.number, v.status, v.base, v.steps, v.without_cache, v.save_id,
-    v.env, v.user_name, v.workdir, v.operation_id, v.error_code, v.created_by, v.created_at, v.ended_at, s.home_bytes
+    v.env, v.user_name, v.workdir, v.operation_id, v.error_code, v.waits_for, v.created_by, v.created_at, v.ended_at, s.home_bytes
    FROM environment_versions v LEFT JOIN home_saves s ON s.id = v.save_id`;
 
 function versionOf(row: object): Version {
@@ -100,8 +105,8 @@ export async function readyVersion(
   on: Runner,
   { spaceId, environmentId, number }: { spaceId: string; environmentId: string; number?: number | undefined },
 ): Promise<ReadyVersion> {
-  const living = 'SELECT id FROM environments WHERE id = ? AND space_id = ? AND deleted_at IS NULL';
-  if ((await select(on, living, [environmentId, spaceId])).length === 0) throw notFound('environment');
+  const usable = `SELECT e.id FROM environments e WHERE e.id = ? AND ${isUsable}`;
+  if ((await select(on, usable, [environmentId, spaceId])).length === 0) throw notFound('environment');
   const [also, values] = number === undefined ? ['', []] : ['AND v.number = ?', [number]];
   const sql = `${query} WHERE v.environment_id = ? AND v.status = 'ready' AND v.let_go_at IS NULL ${also}
     ORDER BY v.number DESC LIMIT 1`;
@@ -112,36 +117,6 @@ export async function readyVersion(
     'conflict',
     'ENVIRONMENT_NOT_READY',
     `${which} ${number === undefined ? 'is' : 'is not'} ready.`,
-  );
-}
-
-/** The environment of a computer, as it is shown. */
-export interface UsedEnvironment {
-  id: string;
-  name: string;
-  version: number;
-  /** Whether a newer version is ready. */
-  isOutdated: boolean;
-}
-
-/** By the id of the version, the environments of these versions that are not deleted. */
-export async function usedEnvironments(
-  { pool }: Pick<Database, 'pool'>,
-  versionIds: readonly string[],
-): Promise<Map<string, UsedEnvironment>> {
-  if (versionIds.length === 0) return new Map();
-  const newer = `SELECT 1 FROM environment_versions n
-    WHERE n.environment_id = v.environment_id AND n.number > v.number AND n.status = 'ready' AND n.let_go_at IS NULL`;
-  const sql = `SELECT v.id AS version_id, e.id, e.name, v.number, EXISTS (${newer}) AS is_outdated
-    FROM environment_versions v JOIN environments e ON e.id = v.environment_id AND e.deleted_at IS NULL
-    WHERE v.id IN (?)`;
-  type Row = { versionId: string; id: string; name: string; number: number; isOutdated: number };
-  const rows = await select<Row>(pool, sql, [versionIds]);
-  return new Map(
-    rows.map(({ versionId, id, name, number, isOutdated }) => [
-      versionId,
-      { id, name, version: number, isOutdated: isOutdated === 1 },
-    ]),
   );
 }
 

@@ -1,8 +1,9 @@
 import type { Transaction } from 'sequelize';
 import { DomainError, notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
+import { environmentOfApp } from '../apps/app.ts';
 import { type Actor, type AuditAction, appendAudit } from '../audit/audit.ts';
-import { requestedComputer } from '../computers/defaultComputer.ts';
+import { chosenComputer } from '../computers/servingComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
@@ -32,17 +33,30 @@ export interface DraftRequest {
 }
 
 /**
- * Orders a draft of a cloned repository. The repository's workflow makes it after earlier orders. A branch has one
+ * Orders a draft of a cloned repository, on the named computer, that of the named environment, or that of the environment
+ * of the app that the repository is. The repository's workflow makes it after earlier orders. A branch has one
  * draft: if that exists, returns the draft, or the operation that is making it. Throws 404 for the repository or the
  * computer, 409 `GIT_REPOSITORY_NOT_READY`, `GIT_DRAFT_NOT_READY`, `GIT_TOO_MANY_DRAFTS`, `GIT_REPOSITORY_BUSY`, or
  * `GIT_DRAFT_EXISTS` if the branch's draft is on another computer than the named one.
  */
 export async function askToDraft(
   database: Database,
-  request: DraftRequest & { branch: string; name: string; computerId: string | undefined; maxDrafts: number },
+  request: DraftRequest & {
+    branch: string;
+    name: string;
+    computerId?: string | undefined;
+    environmentId?: string | undefined;
+    maxDrafts: number;
+  },
 ): Promise<{ operation: Operation } | { ready: Draft }> {
   const { spaceId, itemId, actor, branch, computerId } = request;
-  const computer = await requestedComputer(database, spaceId, computerId);
+  const ofApp = computerId === undefined ? await environmentOfApp(database, itemId) : undefined;
+  const computer = await chosenComputer(database, {
+    spaceId,
+    computerId,
+    environmentId: request.environmentId ?? ofApp,
+    actor,
+  });
   return transaction(
     database,
     async (tx) => {

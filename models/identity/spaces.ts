@@ -5,6 +5,7 @@ import { type Actor, appendAudit, operator } from '../audit/audit.ts';
 import { addDefaultComputer } from '../computers/defaultComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { behind, type Page, type PageRequest, startOf, toPage } from '../database/pages.ts';
+import { endSharing } from '../environments/sharing.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
 import type { Members, SpaceAccess } from './members.ts';
 import { identityTables, type SpaceRow } from './tables.ts';
@@ -105,6 +106,7 @@ export function createSpaces(database: Database, members: Members) {
           { where: { id: spaceId, deletedAt: null }, transaction: tx },
         );
         if (changed === 0) throw notFound('space');
+        await endSharing(tx, spaceId);
         await users.update({ defaultSpaceId: null }, { where: { defaultSpaceId: spaceId }, transaction: tx });
         return {
           people: await memberTable.findAll({ where: { spaceId }, attributes: ['userId'], transaction: tx }),

@@ -1,3 +1,4 @@
+import type { QueryInterface } from 'sequelize';
 import type { Migration } from './migration.ts';
 
 const changesOf = {
@@ -20,13 +21,47 @@ const changesOf = {
   },
 };
 
+const sharingOf = {
+  environments: {
+    first: 'shared_at',
+    changes: `ADD COLUMN shared_at DATETIME(3) NULL, -- since when all spaces may use it
+      ADD KEY environments_shared (shared_at, id),
+      ADD KEY environments_base (base)`,
+  },
+  environment_versions: {
+    first: 'waits_for',
+    changes: 'ADD COLUMN waits_for VARCHAR(80) NULL -- why the computer of the build cannot run yet',
+  },
+  computers: {
+    first: 'serves_environment_id',
+    changes: `ADD COLUMN serves_environment_id VARCHAR(40) NULL, -- requests of the space that name only this environment mean it
+      ADD KEY computers_serving (serves_environment_id, space_id)`,
+  },
+  home_saves: {
+    first: 'is_shared',
+    changes: `ADD COLUMN is_shared BOOLEAN NOT NULL DEFAULT 0, -- 1: computers of other spaces may begin with it
+      ADD KEY home_saves_shared (is_shared)`,
+  },
+};
+
 /** Computers with a root file system of their own. The tables of environments are in their area. */
 export const environments: Migration = {
   name: '0004-environments',
-  async up(queryInterface) {
-    for (const [table, { first, changes }] of Object.entries(changesOf)) {
-      if (first in (await queryInterface.describeTable(table))) continue;
-      await queryInterface.sequelize.query(`ALTER TABLE ${table} ${changes}`);
-    }
-  },
+  up: (queryInterface) => addColumns(queryInterface, changesOf),
 };
+
+/** Environments that all spaces may use, builds that wait for room, and computers that serve an environment. */
+export const sharedEnvironments: Migration = {
+  name: '0005-shared-environments',
+  up: (queryInterface) => addColumns(queryInterface, sharingOf),
+};
+
+async function addColumns(
+  queryInterface: QueryInterface,
+  tables: Readonly<Record<string, { first: string; changes: string }>>,
+): Promise<void> {
+  for (const [table, { first, changes }] of Object.entries(tables)) {
+    if (first in (await queryInterface.describeTable(table))) continue;
+    await queryInterface.sequelize.query(`ALTER TABLE ${table} ${changes}`);
+  }
+}

@@ -96,7 +96,11 @@ export const layers: Record<string, Layer> = {
       },
       databases: { drive: 'a backup is an object of the drive' },
       secrets: { databases: 'the passwords of databases are masked like secrets' },
-      identity: { mail: 'links to sign in go by mail', computers: 'every space has a computer from the beginning' },
+      identity: {
+        mail: 'links to sign in go by mail',
+        computers: 'every space has a computer from the beginning',
+        environments: 'a space stays while other spaces need its environments',
+      },
     },
   },
 };

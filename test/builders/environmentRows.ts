@@ -1,6 +1,7 @@
 import { newId } from '../../base/ids.ts';
 import type { Database } from '../../models/database/database.ts';
 import { insertRows } from './rows.ts';
+import { saveRow } from './save.ts';
 
 /** A row in each table of environments: one with a version that failed at its only step. */
 export function environmentRows({ spaceId, createdBy }: { spaceId: string; createdBy: string }) {
@@ -46,4 +47,21 @@ export async function insertEnvironment(
   const rows = environmentRows(of);
   await insertRows(database, rows);
   return rows.environments.id;
+}
+
+/** Inserts an environment with a version that is ready, and the save that this is. */
+export async function insertReadyEnvironment(
+  database: Database,
+  of: { spaceId: string; createdBy: string },
+  more: { name?: string; base?: string } = {},
+): Promise<{ id: string; versionId: string; saveId: string }> {
+  const rows = environmentRows(of);
+  const save = { ...saveRow({ spaceId: of.spaceId, computerId: newId('computer') }), base: 'debian' };
+  const version = { ...rows.environment_versions, status: 'ready', error_code: null, save_id: save.id };
+  await insertRows(database, {
+    environments: { ...rows.environments, ...more },
+    home_saves: save,
+    environment_versions: version,
+  });
+  return { id: rows.environments.id, versionId: version.id, saveId: save.id };
 }

@@ -17,9 +17,13 @@ export function environmentsOf(user: ChatUser) {
     look: (id: string) => user.get<EnvironmentBody>(`${base}/${id}`),
     /** The environment, once its newest version is built. */
     async built(id: string): Promise<EnvironmentBody> {
-      await waitFor('the build to end', async () => (await environments.look(id)).status !== 'building', {
-        timeoutMs: 300_000,
-      });
+      await waitFor(
+        'the build to end',
+        async () => !['queued', 'building'].includes((await environments.look(id)).status),
+        {
+          timeoutMs: 300_000,
+        },
+      );
       return environments.look(id);
     },
     async again(id: string, body?: object): Promise<EnvironmentBody> {

@@ -25,6 +25,8 @@ export interface BuildEnvironmentInput {
 
 /** Time for the computer to wake before a step, for the files that it copies, and for outages. */
 const marginMs = 30 * 60_000;
+/** How long a step waits for room for its computer. Its activity is tried again meanwhile. */
+const queueMs = 12 * 60 * 60_000;
 
 const { lookAtBuild, failBuild, cancelBuild, removeBuilder } = proxyActivities<Activities>(rows);
 
@@ -62,7 +64,7 @@ type Do<Name> = Extract<WorkOf<BuildStep>, { do: Name }>;
 function run({ versionId, runQueue, stepMs, heartbeatTimeoutMs }: BuildEnvironmentInput, { number }: Do<'run'>) {
   const { runEnvironmentStep } = proxyActivities<RunQueueActivities>({
     taskQueue: runQueue,
-    scheduleToCloseTimeout: stepMs + marginMs,
+    scheduleToCloseTimeout: stepMs + marginMs + queueMs,
     heartbeatTimeout: heartbeatTimeoutMs,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: patiently,

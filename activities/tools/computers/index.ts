@@ -1,4 +1,5 @@
 import type { Tool } from '../tool.ts';
+import { environmentTools } from './environments.ts';
 import { execTool } from './exec.ts';
 import { computerFileTools } from './files.ts';
 import type { ComputerToolDeps } from './place.ts';
@@ -14,5 +15,6 @@ export function computerTools(deps: ComputerToolDeps): Tool[] {
     ...computerFileTools(deps),
     searchTool(deps),
     ...computerSnapshotTools(deps),
+    ...environmentTools(deps),
   ];
 }

@@ -120,7 +120,24 @@ export async function noteStepBegun(
     const version = await lockVersion(tx, versionId);
     if (version?.status !== 'building') return;
     await changeStep(tx, { versionId, number }, { status: 'running', generation, startedAt: new Date() });
+    if (version.waitsFor !== null) await setWaitsFor(tx, versionId, null);
   });
+}
+
+/** Notes why the computer of a build cannot run yet. */
+export async function noteBuildWaits(
+  { database }: Pick<EnvironmentDeps, 'database'>,
+  versionId: string,
+  code: string,
+): Promise<void> {
+  await transaction(database, async (tx) => {
+    const version = await lockVersion(tx, versionId);
+    if (version?.status === 'building' && version.waitsFor !== code) await setWaitsFor(tx, versionId, code);
+  });
+}
+
+async function setWaitsFor(tx: Transaction, versionId: string, code: string | null): Promise<void> {
+  await execute(tx, 'UPDATE environment_versions SET waits_for = ? WHERE id = ?', [code, versionId]);
 }
 
 /** How a step ended. With a `code`, it failed, and so does the build. */
@@ -147,11 +164,12 @@ export async function noteStepEnd(
   });
 }
 
-/** Ends a build that cannot go on. */
+/** Ends a build that cannot go on. One that has waited for too long tells what it waited for. */
 export async function failBuild(deps: EnvironmentDeps, versionId: string, code: string): Promise<void> {
   await transaction(deps.database, async (tx) => {
     const version = await lockVersion(tx, versionId);
-    if (version?.status === 'building') await endBuild(deps, tx, version, { status: 'failed', code });
+    if (version?.status !== 'building') return;
+    await endBuild(deps, tx, version, { status: 'failed', code: version.waitsFor ?? code });
   });
 }
 

@@ -18,7 +18,8 @@ export async function endBuild(
 ): Promise<void> {
   const { id, saveId, operationId } = version;
   const errorCode = end.status === 'failed' ? reasonOfBuild(end.code) : null;
-  const row = { status: end.status, errorCode, endedAt: new Date(), ...(end.status !== 'ready' && { saveId: null }) };
+  const ended = { status: end.status, errorCode, waitsFor: null, endedAt: new Date() };
+  const row = { ...ended, ...(end.status !== 'ready' && { saveId: null }) };
   await execute(tx, 'UPDATE environment_versions SET ? WHERE id = ?', [row, id]);
   if (end.status !== 'ready') {
     const sql = `UPDATE environment_steps SET status = 'failed', ended_at = COALESCE(ended_at, ?)

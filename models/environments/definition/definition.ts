@@ -13,7 +13,7 @@ export interface Definition {
   warnings: string[];
 }
 
-/** A definition in one of its forms. The contract lets only one be given. */
+/** A definition in one of its forms. */
 export interface GivenDefinition {
   base?: string | undefined;
   steps?: EnvironmentStep[] | undefined;
@@ -27,10 +27,9 @@ const mostLetters = 500;
 const mostEnvBytes = 32_768;
 
 /** Reads a definition. `context` is the path of the folder whose files a Dockerfile copies. Throws 422. */
-export function definitionOf(
-  { base = 'debian', steps = [], dockerfile, devcontainer }: GivenDefinition,
-  context?: string,
-): Definition {
+export function definitionOf(given: GivenDefinition, context?: string): Definition {
+  const { base = 'debian', steps = [], dockerfile, devcontainer } = given;
+  requireOneForm(given, context);
   const read =
     devcontainer !== undefined
       ? fromDevcontainer(devcontainer, dockerfile, { context })
@@ -39,6 +38,16 @@ export function definitionOf(
         : { base, steps, warnings: [] };
   requireBuildable(read.steps);
   return { ...read, warnings: read.warnings.slice(0, mostWarnings).map((text) => text.slice(0, mostLetters)) };
+}
+
+function requireOneForm({ base, steps, dockerfile, devcontainer }: GivenDefinition, context: string | undefined): void {
+  const isText = dockerfile !== undefined || devcontainer !== undefined;
+  if (isText && (base !== undefined || steps !== undefined)) {
+    throw invalid('give base and steps, or a dockerfile, or a devcontainer with or without a dockerfile');
+  }
+  if (context !== undefined && dockerfile === undefined) {
+    throw invalid('contextFolderId is for a dockerfile, which must be given with it');
+  }
 }
 
 /** Checks what the contract cannot say, or says only of steps that are given as such. */

@@ -85,6 +85,7 @@ test('A snapshot is taken while programs write, and has what was written before'
   expect((await look(computer)).status).toBe('running');
   await computer.exec('echo after > file');
   const copy = await newComputer({ fromSnapshotId: snapshot.id, name: 'Copy' });
+  expect(await copy.expect(200, 'GET', '')).toMatchObject({ forkedFrom: computer.id });
   const { stdout } = await copy.exec('cat file; cat count');
   const [file, at] = stdout.split('\n');
   expect(file).toBe('before');

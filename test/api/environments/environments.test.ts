@@ -149,7 +149,8 @@ function environmentTests(): void {
   test.each([
     [400, 'INVALID_REQUEST', { name: 'Upper Case' }],
     [400, 'INVALID_REQUEST', { name: 'a', steps: [{ run: 'true', env: {} }] }],
-    [400, 'INVALID_REQUEST', { name: 'a', steps: [], dockerfile: 'FROM debian' }],
+    [422, 'ENVIRONMENT_INVALID', { name: 'a', steps: [], dockerfile: 'FROM debian' }],
+    [422, 'ENVIRONMENT_INVALID', { name: 'a', base: 'debian', devcontainer: { image: 'debian' } }],
     [409, 'ENVIRONMENT_NAME_TAKEN', { name: 'tools' }],
     [422, 'ENVIRONMENT_BASE_UNKNOWN', { name: 'a', base: 'ubuntu' }],
     [422, 'ENVIRONMENT_BASE_UNKNOWN', { name: 'a', dockerfile: 'FROM node:22' }],

@@ -137,6 +137,16 @@ test.each(['before', 'after'])('If the host is lost %s the request, the restore 
   expect(remains).toEqual([{ hostId }]);
 });
 
+test('To go back is named like the restore that it undoes', async () => {
+  const { id, restore, step, names, saves } = await build('running');
+  const rename = "UPDATE computer_snapshots SET name = 'Before restoring Early' WHERE computer_id = ?";
+  await environment.database.pool.query(rename, [id]);
+  await loseHost();
+  await restore();
+  await step();
+  expect((await names())[0]).toEqual({ name: 'Before restoring Early', saveId: saves.head });
+});
+
 test('One home at a time: a restore excludes other restores and snapshots, and keeps its snapshot', async () => {
   const { request, restore, take, ends } = await build('stopped');
   const { database } = environment;

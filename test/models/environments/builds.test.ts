@@ -14,12 +14,8 @@ import {
 } from '../../../models/environments/builds/builds.ts';
 import { keepStep, stepToSave } from '../../../models/environments/builds/savedSteps.ts';
 import { stepRows } from '../../../models/environments/builds/stepRows.ts';
-import {
-  buildAgain,
-  createEnvironment,
-  deleteEnvironment,
-  updateEnvironment,
-} from '../../../models/environments/environment.ts';
+import { deleteEnvironment } from '../../../models/environments/deletion.ts';
+import { buildAgain, createEnvironment, updateEnvironment } from '../../../models/environments/environment.ts';
 import { forgetLayers, letGo, oldVersions } from '../../../models/environments/letGo.ts';
 import type { EnvironmentStep } from '../../../models/environments/steps.ts';
 import { builderOf, findVersion, readyVersion } from '../../../models/environments/version.ts';
@@ -346,7 +342,7 @@ test('A deleted environment goes with its last version', async () => {
   const { make, walk, spaceId, actor } = await build();
   const { database } = environment;
   const { id, versionId } = await make();
-  const remove = () => deleteEnvironment(environment, { spaceId, environmentId: id, actor });
+  const remove = () => deleteEnvironment(environment, { spaceId, environmentId: id, isForced: false, actor });
   await expect(remove()).rejects.toMatchObject({ code: 'ENVIRONMENT_BUILDING' });
   await walk(versionId);
   await remove();

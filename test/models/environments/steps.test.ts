@@ -20,6 +20,17 @@ const steps: EnvironmentStep[] = [
   { env: { A: '2', B: '3' } },
 ];
 
+test('The title of a command leaves out the arguments of its Dockerfile, whatever they hold', () => {
+  const { steps: read } = definitionOf({
+    dockerfile: `FROM debian\nARG A="it's"\nARG B=\nRUN greet $A \\\n  && true\nRUN export C=1`,
+  });
+  expect(read.map((step) => ('run' in step ? titleOf(step) : ''))).toEqual([
+    'run greet $A   && true',
+    'run export C=1',
+  ]);
+  expect(titleOf({ run: "export A='1'\n" })).toBe("run export A='1' …");
+});
+
 test('Each step that changes files gets what the steps before it have set, and absolute paths', () => {
   const { work, end } = planOf(noSetting, steps);
   const set = { env: { A: '1' }, workdir: '/srv', user: null };
