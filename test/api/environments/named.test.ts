@@ -24,7 +24,7 @@ function namedTests(): void {
     atrium = await buildHosts({
       ATRIUM_COMPUTERS_IMAGE_MIB: '8192',
       ATRIUM_COMPUTER_HOST_BEAT_SECONDS: '5',
-      ATRIUM_COMPUTERS_RUNNING_PER_SPACE: '2',
+      ATRIUM_COMPUTERS_RUNNING_PER_SPACE: '3',
     });
     await atrium.addHost();
     user = await atrium.user();
@@ -109,7 +109,7 @@ function namedTests(): void {
   test('A build waits while the space runs as many computers as it may, and goes on by itself', async () => {
     const busy = await atrium.user();
     const theirs = environmentsOf(busy);
-    const running = [await newComputer(busy), await newComputer(busy)];
+    const running = [await newComputer(busy), await newComputer(busy), await newComputer(busy)];
     for (const computer of running) await computer.exec('true');
     const { id } = await theirs.make({ name: 'waits', steps: [{ run: 'true' }] });
     const cancelled = await theirs.make({ name: 'cancelled', steps: [{ run: 'echo other' }] });

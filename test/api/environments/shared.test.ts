@@ -34,7 +34,11 @@ function sharedTests(): void {
   const ask = (body: object) => other.fetch(`/api/spaces/${other.spaceId}/computers`, { method: 'POST', body });
   const found = async () =>
     (await other.get<{ data: { id: string }[] }>(`/api/spaces/${other.spaceId}/environments`)).data;
-  const codeOf = async (response: Response) => ((await response.json()) as { code: string }).code;
+  const codeOf = async (response: Response) => {
+    const text = await response.text();
+    if (!text.startsWith('{')) throw new Error(`${response.url} answered ${response.status}: ${text}`);
+    return (JSON.parse(text) as { code: string }).code;
+  };
 
   async function newComputer(): Promise<TestComputer> {
     const response = await ask({ environmentId: madeId });
