@@ -159,7 +159,12 @@ export type Computers = ReturnType<typeof createComputers>;
 /** Inserts a new computer, with the status `created`. */
 export async function insertComputer(
   tx: Transaction,
-  { id, spaceId, createdBy, row }: { id: string; spaceId: string; createdBy: string | null; row: Record<string, unknown> },
+  {
+    id,
+    spaceId,
+    createdBy,
+    row,
+  }: { id: string; spaceId: string; createdBy: string | null; row: Record<string, unknown> },
 ): Promise<void> {
   const now = new Date();
   await insert(tx, 'computers', {

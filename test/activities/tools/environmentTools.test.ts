@@ -73,7 +73,8 @@ test('An agent makes computers with and without an environment', async () => {
 test('An agent builds an environment once a person approves', async () => {
   const built = await approved('environment_build', { environment: 'tools' });
   const { database } = product.environment;
-  const sql = 'SELECT number FROM environment_versions WHERE environment_id = ? AND number = 2';
+  const sql = `SELECT number, operation_id AS operationId FROM environment_versions
+    WHERE environment_id = ? AND number = 2`;
   const [rows] = await database.pool.query(sql, [environmentId]);
   if (typeof built === 'string') {
     // No host of this machine can build one.
@@ -81,6 +82,8 @@ test('An agent builds an environment once a person approves', async () => {
     expect(rows).toEqual([]);
   } else {
     expect(built).toEqual({ version: 2, status: 'building' });
-    expect(rows).toEqual([{ number: 2 }]);
+    expect(rows).toEqual([{ number: 2, operationId: expect.any(String) }]);
+    const [{ operationId }] = rows as [{ operationId: string }];
+    expect((await user.fetch(`/api/operations/${operationId}/cancel`, { method: 'POST' })).status).toBe(200);
   }
 });
