@@ -103,6 +103,12 @@ async function keepInRoomOfOthers(database: Database, delivery: NewDelivery, lim
   throw new DomainError('rateLimited', 'APP_DELIVERIES_FULL', detail, { retryAfterSeconds: 30 });
 }
 
+/** A repeated delivery is found even if its component cannot run now. */
+function asRefusal(error: unknown): DomainError {
+  if (error instanceof DomainError) return error;
+  throw error;
+}
+
 /** Undefined if the space has no room for it. */
 async function tryToKeep(
   database: Database,
@@ -110,12 +116,8 @@ async function tryToKeep(
   { deliveredBytesPerSpace }: Limits,
 ): Promise<KeptDelivery | undefined> {
   const { app, component, auth, deliveryId, authority, actor, method, query, headers, body } = delivery;
-  const place = await placeOfComponent(
-    database,
-    app,
-    component,
-    actor ?? { userId: authority.userId, credentialId: null, address: null },
-  );
+  const runner = actor ?? { userId: authority.userId, credentialId: null, address: null };
+  const place = await placeOfComponent(database, app, component, runner).catch(asRefusal);
   const contentHash = auth === 'none' ? hashOf(delivery) : '';
   return transaction(database, async (tx) => {
     await lockApp(tx, app);
@@ -127,6 +129,7 @@ async function tryToKeep(
       [app.id, component.name, auth, deliveryId, contentHash],
     );
     if (known[0] !== undefined) return { runId: known[0].runId, isNew: false };
+    if (place instanceof DomainError) throw place;
     const keptBytes = sizeOf(delivery);
     const { deliveredBytes } = await lockUsage(tx, app.spaceId);
     if (deliveredBytes + keptBytes > deliveredBytesPerSpace) return undefined;

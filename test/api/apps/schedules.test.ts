@@ -40,6 +40,14 @@ async function setUp(manifest = scheduleManifest('true')) {
   };
 }
 
+test('A tick whose component names an unknown environment is skipped, and says so', async () => {
+  const { scheduleId, schedule, dueSince, runs } = await setUp(scheduleManifest('true', { environment: 'gone' }));
+  await dueSince(1_000);
+  expect(await takeDueRun(product.environment.database, scheduleId, limits)).toEqual({});
+  expect((await schedule())?.last).toMatchObject({ code: 'APP_ENVIRONMENT_UNKNOWN', runId: null });
+  expect(await runs()).toEqual([]);
+});
+
 test('Schedules come from the manifest, and can be paused and resumed', async () => {
   const component = { command: 'true', timeZone: 'Europe/Berlin', cron: '30 2 * * *' };
   const { user, apps, id } = await setUp(scheduleManifest('true', { ...component, overlap: 'queue', jitter: 60 }));

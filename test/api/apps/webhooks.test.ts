@@ -214,6 +214,19 @@ test('Deliveries are refused for a missing, trashed or removed app, and for an a
   expect((await other.apps.deliveries(other.id)).body.data).toEqual([]);
 });
 
+test('A delivery is refused while its component names an unknown environment, and a repeat still finds its run', async () => {
+  const { apps, id } = await setUp();
+  const secret = await apps.secret(id);
+  const first = await apps.deliver(id, { secret, id: 'msg_1' });
+  await apps.put(id, 'atrium.yaml', webhookManifest('cat', { environment: 'gone' }));
+  expect(await apps.deliver(id, { secret, id: 'msg_2' })).toMatchObject({
+    status: 409,
+    body: { code: 'APP_ENVIRONMENT_UNKNOWN' },
+  });
+  expect((await apps.deliver(id, { secret, id: 'msg_1' })).body).toMatchObject({ runId: first.body.runId });
+  expect((await apps.deliveries(id)).body.data).toHaveLength(1);
+});
+
 test('An invalid manifest leaves the webhook of the last valid one', async () => {
   const { apps, id } = await setUp();
   const secret = await apps.secret(id);

@@ -52,7 +52,7 @@ function buildTests(): void {
       readyVersion: null,
       latest: { error: { code: 'STEP_FAILED' }, failedStep: { number: 3, exitCode: 3, output: 'broken\n' } },
     });
-    expect(failed.latest.steps.map(({ status }) => status)).toEqual(['waiting', 'done', 'failed', 'waiting']);
+    expect(failed.latest.steps.map(({ status }) => status)).toEqual(['done', 'done', 'failed', 'waiting']);
     const computer = await user.fetch(computers(), { method: 'POST', body: { environmentId: id } });
     expect(await computer.json()).toMatchObject({ status: 409, code: 'ENVIRONMENT_NOT_READY' });
     expect((await environments.send('DELETE', `/${id}`)).status).toBe(204);
