@@ -78,19 +78,24 @@ export async function takeVersion(tx: Transaction, wanted: Wanted): Promise<Read
 }
 
 /** SQL: something of another space refers to the save `s`. */
-const isSaveUsed = `EXISTS (SELECT 1 FROM computers c
+const isSaveUsed = `EXISTS (SELECT 1 FROM computers c FORCE INDEX (computers_head)
     WHERE c.home_save_id = s.id AND c.space_id <> s.space_id AND c.deleted_at IS NULL)
-  OR EXISTS (SELECT 1 FROM computer_snapshots n WHERE n.save_id = s.id AND n.space_id <> s.space_id)
-  OR EXISTS (SELECT 1 FROM environment_versions v WHERE v.save_id = s.id AND v.space_id <> s.space_id)
-  OR EXISTS (SELECT 1 FROM environment_layers l WHERE l.save_id = s.id AND l.space_id <> s.space_id)
-  OR EXISTS (SELECT 1 FROM home_saves h WHERE h.parent_id = s.id AND h.space_id <> s.space_id)`;
+  OR EXISTS (SELECT 1 FROM computer_snapshots n FORCE INDEX (computer_snapshots_making)
+    WHERE n.save_id = s.id AND n.space_id <> s.space_id)
+  OR EXISTS (SELECT 1 FROM environment_versions v FORCE INDEX (environment_versions_save)
+    WHERE v.save_id = s.id AND v.space_id <> s.space_id)
+  OR EXISTS (SELECT 1 FROM environment_layers l FORCE INDEX (environment_layers_save)
+    WHERE l.save_id = s.id AND l.space_id <> s.space_id)
+  OR EXISTS (SELECT 1 FROM home_saves h FORCE INDEX (home_saves_parent)
+    WHERE h.parent_id = s.id AND h.space_id <> s.space_id)`;
 
 /** SQL: something of another space has the system of the version `v`, or will have it. */
-const isVersionUsed = `EXISTS (SELECT 1 FROM computers c
+const isVersionUsed = `EXISTS (SELECT 1 FROM computers c FORCE INDEX (computers_environment)
     WHERE c.environment_version_id = v.id AND c.space_id <> v.space_id AND c.deleted_at IS NULL)
-  OR EXISTS (SELECT 1 FROM computers c
+  OR EXISTS (SELECT 1 FROM computers c FORCE INDEX (computers_restores)
     WHERE c.restores_id = v.id AND c.space_id <> v.space_id AND c.deleted_at IS NULL)
-  OR EXISTS (SELECT 1 FROM home_saves h WHERE h.environment_version_id = v.id AND h.space_id <> v.space_id)`;
+  OR EXISTS (SELECT 1 FROM home_saves h FORCE INDEX (home_saves_environment)
+    WHERE h.environment_version_id = v.id AND h.space_id <> v.space_id)`;
 
 /**
  * For a space that is deleted now: ends the sharing of its environments. Throws 409 `ENVIRONMENTS_SHARED` if computers of
@@ -101,10 +106,10 @@ export async function endSharing(tx: Transaction, spaceId: string): Promise<void
   if ((await select(tx, shared, [spaceId])).length > 0) {
     await execute(tx, 'UPDATE environments SET shared_at = NULL WHERE space_id = ?', [spaceId]);
   }
-  const ofVersions = `SELECT v.id FROM environment_versions v WHERE v.space_id = ? AND (${isVersionUsed}) LIMIT 1`;
-  const ofSaves = `SELECT s.id FROM home_saves s WHERE s.space_id = ? AND s.is_shared = 1 AND (${isSaveUsed}) LIMIT 1`;
-  const isUsed = (await select(tx, ofVersions, [spaceId])).length + (await select(tx, ofSaves, [spaceId])).length > 0;
-  if (!isUsed) return;
+  const ofVersions = `SELECT (${isVersionUsed}) AS is_used FROM environment_versions v WHERE v.space_id = ?`;
+  const ofSaves = `SELECT (${isSaveUsed}) AS is_used FROM home_saves s WHERE s.space_id = ? AND s.is_shared = 1`;
+  const rows = [ofVersions, ofSaves].map((sql) => select<{ isUsed: number }>(tx, sql, [spaceId]));
+  if (!(await Promise.all(rows)).flat().some(({ isUsed }) => isUsed === 1)) return;
   throw new DomainError(
     'conflict',
     'ENVIRONMENTS_SHARED',

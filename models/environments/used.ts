@@ -49,7 +49,7 @@ export interface Uses {
 export async function usesOf(on: Runner, { id, spaceId }: { id: string; spaceId: string }): Promise<Uses> {
   type Row = { id: string; spaceId: string; name: string };
   const onComputers = `SELECT c.id, c.space_id, c.name FROM environment_versions v
-    JOIN computers c ON c.environment_version_id = v.id AND c.deleted_at IS NULL WHERE v.environment_id = ? ORDER BY c.id`;
+    JOIN computers c FORCE INDEX (computers_environment) ON c.environment_version_id = v.id AND c.deleted_at IS NULL WHERE v.environment_id = ? ORDER BY c.id`;
   const asBase = 'SELECT id, space_id, name FROM environments WHERE base = ? AND deleted_at IS NULL ORDER BY id';
   const [computers, environments] = [await select<Row>(on, onComputers, [id]), await select<Row>(on, asBase, [id])];
   const own = (rows: Row[]) => rows.filter((row) => row.spaceId === spaceId);

@@ -4,14 +4,11 @@ import { computerOf } from '../../builders/computer.ts';
 import { environmentsOf } from '../../builders/environments.ts';
 import { buildHosts, newComputer, type TestHost, type TestHosts } from '../../builders/hosts.ts';
 import { drivers } from '../../integrations/computers/drivers.ts';
-import { inFull } from '../../support/inFull.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 // What names an environment instead of a computer: apps and browsers. Builds that wait for their turn.
 
 const [{ missing } = { missing: 'no driver' }] = drivers;
-
-const long = inFull('environments');
 
 if (missing !== undefined) {
   test(`are not tested on this machine: ${missing}`, () => expect(missing).not.toBe(''));
@@ -109,25 +106,6 @@ function namedTests(): void {
     const both = await start({ environmentId: madeId, computerId });
     expect(await both.json()).toMatchObject({ status: 422, code: 'COMPUTER_AMBIGUOUS' });
   }, 600_000);
-
-  long.test(
-    'The Chromium of an environment opens a page',
-    async () => {
-      const run = 'apt-get update && apt-get install -y --no-install-recommends chromium';
-      const { id } = await environments.make({ name: 'with-chromium', base: madeId, steps: [{ run }] });
-      expect(await environments.built(id)).toMatchObject({ status: 'ready', latest: { error: null } });
-      const { data } = await user.get<{ data: { id: string }[] }>(`${space()}/computers`);
-      for (const one of data) await user.fetch(`${space()}/computers/${one.id}/stop`, { method: 'POST' });
-      const body = { environmentId: id, url: 'about:blank' };
-      const started = await user.fetch(`${space()}/browsers/sessions`, { method: 'POST', body });
-      const session = (await started.json()) as { computerId: string };
-      expect(session).toMatchObject({ status: 'running' });
-      expect(await computerOf(user, session.computerId).expect(200, 'GET', '')).toMatchObject({ environment: { id } });
-      const again = await user.fetch(`${space()}/browsers/sessions`, { method: 'POST', body: { environmentId: id } });
-      expect(await again.json()).toMatchObject({ status: 'running', computerId: session.computerId });
-    },
-    900_000,
-  );
 
   test('A build waits while the space runs as many computers as it may, and goes on by itself', async () => {
     const busy = await atrium.user();
