@@ -2,7 +2,7 @@ import { DomainError } from '../../base/errors.ts';
 import { ProgramFailed } from '../../integrations/computers/spawner/streams.ts';
 import { giveUpSave, type HomeSave, storedPieces } from '../../models/computers/saveRows.ts';
 import { addPiece, beginSave, completeSave, noteTaken, usefulSaves } from '../../models/computers/saves.ts';
-import { newestNamed } from '../../models/computers/snapshots.ts';
+import { savesBesideHead } from '../../models/computers/snapshots.ts';
 import { isAway } from '../../models/database/unavailable.ts';
 import { beginObject } from '../../models/drive/arrivingObject.ts';
 import type { HostDeps } from './deps.ts';
@@ -41,7 +41,7 @@ export async function saveHome(deps: SaveDeps, computerId: string, options: Save
     throw error;
   }
   const isKept = await completeSave(database, begun);
-  await saves.keepOnly(computerId, isKept ? [begun.id, ...(await newestNamed(database, computerId))] : earlier);
+  await saves.keepOnly(computerId, isKept ? [begun.id, ...(await savesBesideHead(database, computerId))] : earlier);
   return true;
 }
 

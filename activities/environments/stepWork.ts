@@ -11,11 +11,12 @@ const mode = 0o755;
 const agent = '/opt/atrium/agent';
 const home = '/home/user';
 
-/** The process that does a step, but for the files that it copies. Undefined if it has none. */
+/** The process that does a step, but for the files that it copies. Undefined if there is nothing more to do. */
 export function processOfStep(
   { step, setting }: Plan,
   files: CopiedFiles,
 ): Omit<StartProcess, 'processId'> | undefined {
+  if ('base' in step) return undefined;
   if ('run' in step) {
     const { env, user, workdir } = setting;
     const asUser = user === null ? [] : [agent, 'as', user];

@@ -4,7 +4,7 @@ import type { HostClient, OutputRequest } from '../../integrations/computers/hos
 import { maskedOutput } from '../../integrations/computers/output/maskedOutput.ts';
 import { type Exit, noteRecord, positionAfter, RecordDecoder } from '../../integrations/computers/processes/records.ts';
 import type { OutputRecord } from '../../integrations/computers/types.ts';
-import { processIdOf, type StepRow, sealedOutput, stepRows } from '../../models/environments/builds/stepRows.ts';
+import { ownSteps, processIdOf, type StepRow, sealedOutput } from '../../models/environments/builds/stepRows.ts';
 import { titleOf, type WorkStep } from '../../models/environments/steps.ts';
 import { builderOf, findVersion, type Version } from '../../models/environments/version.ts';
 import { type JoinedLog, type JoinedLogOptions, joinedLogPauses } from '../computers/processes/joinedLog.ts';
@@ -16,7 +16,7 @@ type Deps = Pick<RouteDeps, 'database' | 'liveComputers' | 'sealedLogs' | 'secre
 /** The output of the steps of a build, one after the other, each below a line that names it. */
 export async function buildLogOf(deps: Deps, version: Version): Promise<JoinedLog> {
   let bytes = 0;
-  for (const step of await stepRows(deps.database.pool, [version.id])) {
+  for (const step of await ownSteps(deps.database.pool, [version.id])) {
     if (step.status === 'waiting') break;
     bytes += headOf(version, step).length + (await outputBytes(deps, version, step));
   }
@@ -73,7 +73,7 @@ async function stepAfter(
   const look = async () => {
     // In this order, so that a step that begins meanwhile is found.
     const version = await findVersion(database.pool, id);
-    const next = (await stepRows(database.pool, [id])).find((step) => step.number > number);
+    const next = (await ownSteps(database.pool, [id])).find((step) => step.number > number);
     const begun = next?.status === 'waiting' ? undefined : next;
     return { begun, mayBegin: follow && next !== undefined && version?.status === 'building' };
   };
@@ -85,7 +85,7 @@ async function stepAfter(
 /** The step once its output is stored. Undefined if its version is gone. */
 function whenEnded({ database }: Deps, { id }: Version, { number }: StepRow, signal: AbortSignal) {
   return lookUntil(
-    async () => (await stepRows(database.pool, [id])).find((step) => step.number === number),
+    async () => (await ownSteps(database.pool, [id])).find((step) => step.number === number),
     (step) => step === undefined || !isRunning(step),
     { ...joinedLogPauses, signal },
   );
@@ -135,7 +135,7 @@ async function computerOf(
   { follow, signal }: JoinedLogOptions,
 ): Promise<HostClient | undefined> {
   const look = async () => {
-    const step = (await stepRows(database.pool, [version.id])).find((one) => one.number === number);
+    const step = (await ownSteps(database.pool, [version.id])).find((one) => one.number === number);
     if (step === undefined || !isRunning(step)) return { isOver: true };
     const client = await unlessRefused(liveComputers.asIs(builderOf(version)));
     const isThere = client !== undefined && (await unlessRefused(client.process(processIdOf(step)))) !== undefined;
@@ -163,7 +163,7 @@ async function unlessRefused<T>(work: Promise<T>): Promise<T | undefined> {
 /** How the build ended, as the end of a process. */
 async function exitOf({ database }: Deps, { id }: Version): Promise<Exit> {
   const version = await findVersion(database.pool, id);
-  const failed = (await stepRows(database.pool, [id])).find(({ status }) => status === 'failed');
+  const failed = (await ownSteps(database.pool, [id])).find(({ status }) => status === 'failed');
   const end = { signal: null, killedBy: null };
   if (version?.status === 'ready') return { ...end, state: 'exited', exitCode: 0 };
   const exitCode = failed?.exitCode ?? null;

@@ -1,4 +1,4 @@
-import { type StepRow, sealedOutput, stepRows } from '../../models/environments/builds/stepRows.ts';
+import { ownSteps, type StepRow, sealedOutput } from '../../models/environments/builds/stepRows.ts';
 import type { Environment } from '../../models/environments/environment.ts';
 import { detailOfBuild } from '../../models/environments/reasons.ts';
 import type { EnvironmentStep } from '../../models/environments/steps.ts';
@@ -43,7 +43,7 @@ export async function presentVersions(
   spaceId: string,
 ): Promise<ShownVersion[]> {
   const ids = versions.map(({ id }) => id);
-  const rows = Map.groupBy(await stepRows(deps.database.pool, ids), ({ versionId }) => versionId);
+  const rows = Map.groupBy(await ownSteps(deps.database.pool, ids), ({ versionId }) => versionId);
   return Promise.all(
     versions.map((version) => {
       const isOwn = version.spaceId === spaceId;

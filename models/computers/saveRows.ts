@@ -72,10 +72,16 @@ export async function chainOf(on: Runner, save: HomeSave): Promise<HomeSave[]> {
   return chain;
 }
 
-/** Whether the next save should be a new base. A chain may be so many `times` as long as usual. */
-export function isLongChain([base, ...increments]: readonly HomeSave[], times: number): boolean {
-  const bytes = increments.reduce((sum, { storedBytes }) => sum + Number(storedBytes), 0);
-  return increments.length >= times * mostIncrements || bytes > (times * Number(base?.storedBytes ?? 0)) / 2;
+/**
+ * Whether a save of so many bytes should not follow this chain: it is half as long again as a new base would be. A chain
+ * may be so many `times` as long as usual.
+ */
+export function isLongChain(chain: readonly HomeSave[], homeBytes: number, times: number): boolean {
+  const [base, ...increments] = chain;
+  if (increments.length >= times * mostIncrements) return true;
+  const bytes = chain.reduce((sum, { storedBytes }) => sum + Number(storedBytes), 0);
+  const growth = homeBytes / Math.max(Number(base?.homeBytes ?? 0), 1);
+  return bytes > Number(base?.storedBytes ?? 0) * Math.max(growth, 1) * (1 + times / 2);
 }
 
 /** The keys of a save's objects, in order. */

@@ -79,9 +79,9 @@ export async function unfinished(
 }
 
 /**
- * Records what the host has taken, and chooses the parent: the head or the newest complete save that the host has,
- * unless its chain is too long. With `avoidsBase`, a chain may be four times as long as usual. Undefined if the save was
- * given up meanwhile.
+ * Records what the host has taken, and chooses the parent: the head or the newest complete save that the host has. If
+ * the chain of that is too long, it is the save of the computer's environment, or else none. With `avoidsBase`, a chain
+ * may be four times as long as usual. Undefined if the save was given up meanwhile.
  */
 export async function noteTaken(
   database: Database,
@@ -94,10 +94,10 @@ export async function noteTaken(
     const { base = save.base } = taken;
     // What the host has counts: a change of the system may have been given up while it went on there.
     const of = base === save.base ? save : { ...save, base, environmentVersionId: null };
-    const parent = taken.format === 'btrfs' ? await parentOf(tx, of, kept) : undefined;
-    const follows = parent !== undefined && !isLongChain(await chainOf(tx, parent), avoidsBase ? 4 : 1);
-    const chained = follows ? { parentId: parent.id, baseId: parent.baseId } : {};
     const { takenAt, homeBytes, uid, format } = taken;
+    const isShort = async (save: HomeSave) => !isLongChain(await chainOf(tx, save), homeBytes, avoidsBase ? 4 : 1);
+    const parent = format === 'btrfs' ? await parentOf(tx, of, kept, isShort) : undefined;
+    const chained = parent && { parentId: parent.id, baseId: parent.baseId };
     const { environmentVersionId } = of;
     const row = { takenAt, homeBytes, uid, format, base, environmentVersionId, ...chained };
     await execute(tx, 'UPDATE home_saves SET ? WHERE id = ? AND taken_at IS NULL', [row, save.id]);
@@ -109,14 +109,24 @@ export async function noteTaken(
  * The complete save that is most like this one. After a restore, that is the head, and not the newest. After a change of
  * the system, it is what the version of the environment was saved as.
  */
-async function parentOf(tx: Transaction, of: HomeSave, kept: readonly string[]): Promise<HomeSave | undefined> {
+async function parentOf(
+  tx: Transaction,
+  of: HomeSave,
+  kept: readonly string[],
+  isShort: (save: HomeSave) => Promise<boolean>,
+): Promise<HomeSave | undefined> {
   const { replacesId, environmentVersionId } = of;
   const system = environmentVersionId === null ? undefined : (await findVersion(tx, environmentVersionId))?.saveId;
   const first = [replacesId, system].filter((id) => id != null && kept.includes(id)) as string[];
+  let long: HomeSave | undefined;
   for (const id of [...first, ...kept.toSorted().toReversed()]) {
+    // If the first changes since the system were too many already, they are no fewer now.
+    if (long !== undefined && (id !== system || long.parentId === system)) continue;
     const save = await lockSave(tx, id);
     const isAlike = id === system || (save?.base === of.base && save.environmentVersionId === environmentVersionId);
-    if (isAlike && save?.format === 'btrfs' && save.pieces !== null) return save;
+    if (!isAlike || save?.format !== 'btrfs' || save.pieces === null) continue;
+    if (await isShort(save)) return save;
+    long ??= save;
   }
   return undefined;
 }

@@ -59,12 +59,17 @@ export function listSnapshots(
   return readPage(database, page, { sql, values: [spaceId, ...values], by: 'n.id', order: 'desc' });
 }
 
-/** The saves to which a computer is most likely restored. Its host keeps them, so that a restore needs no store. */
-export async function newestNamed({ pool }: Pick<Database, 'pool'>, computerId: string): Promise<string[]> {
-  const sql = `SELECT n.save_id FROM computer_snapshots n JOIN home_saves s ON s.id = n.save_id AND s.format = 'btrfs'
+/**
+ * What the host of a computer keeps beside its head: the saves to which it is most likely restored, so that a restore
+ * needs no store, and that of its environment, so that its next chain may begin there.
+ */
+export async function savesBesideHead({ pool }: Pick<Database, 'pool'>, computerId: string): Promise<string[]> {
+  const named = `SELECT n.save_id FROM computer_snapshots n JOIN home_saves s ON s.id = n.save_id AND s.format = 'btrfs'
     WHERE n.computer_id = ? ORDER BY n.id DESC LIMIT 2`;
-  const rows = await select<{ saveId: string }>(pool, sql, [computerId]);
-  return rows.map(({ saveId }) => saveId);
+  const system = `SELECT v.save_id FROM environment_versions v
+    JOIN computers c ON c.environment_version_id = v.id AND c.id = ? WHERE v.save_id IS NOT NULL`;
+  const found = await Promise.all([named, system].map((sql) => select<{ saveId: string }>(pool, sql, [computerId])));
+  return found.flat().map(({ saveId }) => saveId);
 }
 
 /** Throws 404. */

@@ -45,7 +45,7 @@ const initial = initialTables('environments', [
   // The steps of a build that change files. Each ends with a save.
   `CREATE TABLE IF NOT EXISTS environment_steps (
     version_id VARCHAR(40) NOT NULL,
-    number INT UNSIGNED NOT NULL, -- its place among all steps of the version, from 1
+    number INT UNSIGNED NOT NULL, -- its place among all steps of the version, from 1; 0: it makes the base
     space_id VARCHAR(40) NOT NULL,
     digest CHAR(64) NOT NULL, -- of everything that its result depends on
     status ENUM('waiting','running','ran','done','kept','failed') NOT NULL, -- ran: it is not saved yet

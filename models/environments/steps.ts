@@ -26,11 +26,18 @@ export const noSetting: Setting = { env: {}, workdir: null, user: null };
 
 /** A step that changes files. */
 export interface Plan {
-  step: WorkStep;
+  step: WorkStep | BaseStep;
   setting: Setting;
 }
 
-/** The same, with its place among all steps from 1. */
+/** The step before all others: makes a new root file system, which the environments of a space share. */
+interface BaseStep {
+  base: 'debian';
+}
+
+export const baseStep: PlannedStep = { number: 0, step: { base: 'debian' }, setting: noSetting };
+
+/** The same, with its place among all steps. Those of an environment count from 1. */
 export type PlannedStep = Plan & { number: number };
 
 /** The files that a step copies, by their paths below the copied folder. A single file is `./` and its name. */

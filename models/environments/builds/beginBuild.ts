@@ -6,7 +6,7 @@ import { insert, select } from '../../database/sql.ts';
 import { operationModels } from '../../operations/operation.ts';
 import { originOf } from '../bases.ts';
 import type { Environment, EnvironmentActor, EnvironmentDeps } from '../environment.ts';
-import { type CopiedFiles, digestsOf, planOf } from '../steps.ts';
+import { baseStep, type CopiedFiles, digestsOf, planOf } from '../steps.ts';
 import { findVersion } from '../version.ts';
 
 /**
@@ -34,9 +34,8 @@ export async function beginBuild(
   const origin = await originOf(tx, spaceId, base);
   if (origin.saveId !== null) await lockSave(tx, origin.saveId);
   const steps = [...origin.steps, ...environment.steps];
-  // A version is a save, even if it is only the base.
-  if (origin.saveId === null && planOf(origin.setting, steps).work.length === 0) steps.push({ run: 'true' });
   const { work, end } = planOf(origin.setting, steps);
+  if (origin.saveId === null) work.unshift(baseStep);
   const filesOf = (from: string) => files.get(from) ?? {};
   const digests = digestsOf(origin.name, work, filesOf);
   const operation = await operationModels(tx).Operation.begin(

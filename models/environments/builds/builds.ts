@@ -11,7 +11,7 @@ import type { EnvironmentDeps } from '../environment.ts';
 import { builderOf, findVersion, lockVersion, type Version } from '../version.ts';
 import { endBuild } from './endBuild.ts';
 import { lastKept, noteBuilt } from './layers.ts';
-import { changeStep, stepRows } from './stepRows.ts';
+import { changeStep, isBase, stepRows } from './stepRows.ts';
 
 /** What the workflow of a build does next. */
 export type BuildStep =
@@ -59,13 +59,14 @@ async function prepare({ config }: EnvironmentDeps, tx: Transaction, seen: Versi
   const steps = await stepRows(tx, [id]);
   const isNew = steps.every(({ status, startedAt }) => status === 'waiting' && startedAt === null);
   if (isMade || version?.status !== 'building' || !isNew) return;
-  const kept = version.withoutCache ? undefined : await lastKept(tx, spaceId, steps);
+  const reused = version.withoutCache ? steps.filter(isBase) : steps;
+  const kept = await lastKept(tx, spaceId, reused);
   if (kept !== undefined) {
     await noteBuilt(tx, version, kept.saveId);
     const sql = "UPDATE environment_steps SET status = 'kept' WHERE version_id = ? AND number <= ?";
     await execute(tx, sql, [id, kept.number]);
   }
-  if (steps.every(({ number }) => number <= (kept?.number ?? 0))) return;
+  if (steps.every(({ number }) => kept !== undefined && number <= kept.number)) return;
   await roomFor(tx, { spaceId, id: builder }, {}, config);
   const sql = 'SELECT name FROM environments WHERE id = ?';
   const [environment] = await select<{ name: string }>(tx, sql, [version.environmentId]);

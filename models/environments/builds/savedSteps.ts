@@ -47,13 +47,13 @@ const mostReady = 20;
 
 /**
  * The saves of versions that this host has made and from which computers will begin: of those that are built now, and of
- * the newest ones.
+ * the newest ones. Other environments begin with the bases of these.
  */
 export async function savesOfVersions({ pool }: Pick<Database, 'pool'>, hostId: string): Promise<string[]> {
-  const sql = `SELECT v.save_id FROM environment_versions v JOIN home_saves s ON s.id = v.save_id AND s.host_id = ?
+  const sql = `SELECT v.save_id, s.base_id FROM environment_versions v JOIN home_saves s ON s.id = v.save_id AND s.host_id = ?
     WHERE v.status = ? AND v.let_go_at IS NULL ORDER BY v.created_at DESC, v.id DESC LIMIT ${mostReady}`;
   const found = await Promise.all(
-    ['building', 'ready'].map((status) => select<{ saveId: string }>(pool, sql, [hostId, status])),
+    ['building', 'ready'].map((status) => select<{ saveId: string; baseId: string }>(pool, sql, [hostId, status])),
   );
-  return found.flat().map(({ saveId }) => saveId);
+  return [...new Set(found.flat().flatMap(({ saveId, baseId }) => [saveId, baseId]))];
 }

@@ -9,7 +9,7 @@ export type StepStatus = 'waiting' | 'running' | 'ran' | 'done' | 'kept' | 'fail
 /** A row of `environment_steps`: a step that changes files, in one build. */
 export interface StepRow {
   versionId: string;
-  /** Its place among all steps of the version, from 1. */
+  /** Its place among all steps of the version, from 1. 0 is the base. */
   number: number;
   spaceId: string;
   /** A digest of everything that its result depends on. */
@@ -32,6 +32,14 @@ export async function stepRows(on: Runner, versionIds: readonly string[]): Promi
   const sql = `SELECT ${columns} FROM environment_steps WHERE version_id IN (?) ORDER BY version_id, number`;
   const rows = await select<StepRow>(on, sql, [versionIds]);
   return rows.map((row) => ({ ...row, logBytes: row.logBytes === null ? null : Number(row.logBytes) }));
+}
+
+/** Whether it is not a step of the environment, but makes what the first of these begins with. */
+export const isBase = ({ number }: Pick<StepRow, 'number'>) => number === 0;
+
+/** The steps that people see. */
+export async function ownSteps(on: Runner, versionIds: readonly string[]): Promise<StepRow[]> {
+  return (await stepRows(on, versionIds)).filter((step) => !isBase(step));
 }
 
 /** What a step does, and the files that it copies. */

@@ -98,6 +98,19 @@ function environmentTests(): void {
     });
   }, 600_000);
 
+  test('The environments of a space share their base, which is saved once', async () => {
+    const { id } = await environments.make({ name: 'small', steps: [{ run: 'echo small > /srv/small' }] });
+    expect((await environments.built(id)).status).toBe('ready');
+    const sql = `SELECT v.environment_id AS environmentId, s.base_id AS baseId, s.stored_bytes AS bytes
+      FROM environment_versions v JOIN home_saves s ON s.id = v.save_id WHERE v.space_id = ?`;
+    const [rows] = await atrium.environment.database.pool.query(sql, [user.spaceId]);
+    const saves = rows as { environmentId: string; baseId: string; bytes: number }[];
+    expect(new Set(saves.map(({ baseId }) => baseId)).size).toBe(1);
+    expect(saves.find(({ environmentId }) => environmentId === id)?.bytes).toBeLessThan(100_000);
+    const computer = await newComputer({ environmentId: id });
+    expect((await computer.exec('cat /srv/small; ls /srv')).stdout).toBe('small\nsmall\n');
+  }, 600_000);
+
   test('What was built before is not built again, and a computer keeps its version until it is changed', async () => {
     const computer = await newComputer({ environmentId: madeId });
     await computer.exec('echo mine > ~/mine');

@@ -12,10 +12,12 @@ import {
 } from '../../../models/computers/saveRows.ts';
 import { addPiece, beginSave, completeSave, noteTaken } from '../../../models/computers/saves.ts';
 import { createSealedSaves } from '../../../models/computers/sealedSaves.ts';
+import { savesBesideHead } from '../../../models/computers/snapshots.ts';
 import { transaction } from '../../../models/database/database.ts';
 import { driveModels } from '../../../models/drive/models.ts';
 import { ownersOf } from '../../../models/drive/objectOwners.ts';
 import { openEnvelope } from '../../../models/identity/index.ts';
+import { insertEnvironment } from '../../builders/environmentRows.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
@@ -61,10 +63,10 @@ async function store(save: HomeSave, number: number, bytes: number): Promise<str
 /** Begins a save, and stores its only piece. `kept` are the saves of which the host has the snapshot. */
 async function upload(
   computer: Built,
-  { bytes = 10, kept = [] as string[], avoidsBase = false } = {},
+  { bytes = 10, homeBytes = 1_000, kept = [] as string[], avoidsBase = false } = {},
 ): Promise<HomeSave> {
   const begun = await begin(computer, kept);
-  const save = await noteTaken(environment.database, begun, taken(), kept, { avoidsBase });
+  const save = await noteTaken(environment.database, begun, { ...taken(), homeBytes }, kept, { avoidsBase });
   if (save === undefined) throw new Error('The save was given up.');
   await store(save, 0, bytes);
   return save;
@@ -181,6 +183,32 @@ test('A chain may weigh four times as much before a new base that has no room in
   const longer = await save(computer, { bytes: 20, kept: [long.id], avoidsBase: true });
   expect(longer).toMatchObject({ parentId: long.id, baseId: base.id });
   expect(await save(computer, { kept: [longer.id], avoidsBase: true })).toMatchObject({ parentId: null });
+});
+
+test('A chain may grow with its home', async () => {
+  const computer = await buildComputer();
+  const base = await save(computer, { bytes: 100 });
+  const grown = await save(computer, { bytes: 300, homeBytes: 4_000, kept: [base.id] });
+  const last = await save(computer, { bytes: 201, homeBytes: 4_000, kept: [grown.id] });
+  expect(last).toMatchObject({ parentId: grown.id });
+  expect(await save(computer, { homeBytes: 4_000, kept: [last.id] })).toMatchObject({ parentId: null });
+});
+
+test('What follows a chain that is too long are the changes since the environment, unless these are too many', async () => {
+  const computer = await buildComputer();
+  const { database } = environment;
+  const system = await save(computer, { bytes: 100 });
+  await insertEnvironment(database, { spaceId: computer.spaceId, createdBy: 'usr_1' });
+  const which = 'WHERE space_id = ?';
+  await database.pool.query(`UPDATE environment_versions SET save_id = ? ${which}`, [system.id, computer.spaceId]);
+  const sql = `UPDATE computers SET environment_version_id = (SELECT id FROM environment_versions ${which}) WHERE id = ?`;
+  await database.pool.query(sql, [computer.spaceId, computer.id]);
+  expect(await savesBesideHead(database, computer.id)).toEqual([system.id]);
+  const first = await save(computer, { bytes: 30, kept: [system.id] });
+  const second = await save(computer, { bytes: 30, kept: [first.id, system.id] });
+  const anew = await save(computer, { bytes: 60, kept: [second.id, system.id] });
+  expect([first, second, anew].map(({ parentId }) => parentId)).toEqual([system.id, first.id, system.id]);
+  expect(await save(computer, { kept: [anew.id, system.id] })).toMatchObject({ parentId: null });
 });
 
 test('A save is given up with its objects, unless it is complete', async () => {

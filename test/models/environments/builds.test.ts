@@ -149,15 +149,15 @@ async function build() {
 test('The steps that change files run and are saved one by one, and the last save is the version', async () => {
   const { make, next, run, save, version, operation, statuses, builder, spaceId } = await build();
   const { id, versionId } = await make();
-  expect(await statuses(versionId)).toEqual(['waiting', 'waiting', 'waiting']);
-  expect(await next(versionId)).toEqual({ do: 'run', number: 1 });
-  expect(await next(versionId)).toEqual({ do: 'run', number: 1 });
+  expect(await statuses(versionId)).toEqual(['waiting', 'waiting', 'waiting', 'waiting']);
+  expect(await next(versionId)).toEqual({ do: 'run', number: 0 });
+  expect(await next(versionId)).toEqual({ do: 'run', number: 0 });
   expect(await builder(versionId)).toMatchObject({ base: 'debian', homeSaveId: null, status: 'created' });
-  await run(versionId, 1);
-  expect(await next(versionId)).toEqual({ do: 'save', number: 1, hostId });
-  const first = await save(versionId, 1);
+  await run(versionId, 0);
+  expect(await next(versionId)).toEqual({ do: 'save', number: 0, hostId });
+  const first = await save(versionId, 0);
   expect(first.isKept).toBe(true);
-  for (const number of [3, 4]) {
+  for (const number of [1, 3, 4]) {
     expect(await next(versionId)).toEqual({ do: 'run', number });
     await run(versionId, number);
     await save(versionId, number);
@@ -169,7 +169,7 @@ test('The steps that change files run and are saved one by one, and the last sav
   expect(await readyVersion(environment.database.pool, { spaceId, environmentId: id })).toMatchObject({
     id: versionId,
   });
-  // The save of the first step is kept for later builds.
+  // The save of the base is kept for later builds.
   expect(await collectSave(environment.database, first.saveId)).toBe(0);
 });
 
@@ -177,15 +177,28 @@ test('Steps that were built before are skipped, up to the first that differs', a
   const { make, walk, version, again, statuses, actor, spaceId } = await build();
   const { id, versionId } = await make();
   const first = await walk(versionId);
-  expect(first).toMatchObject({ ran: [1, 3, 4], end: 'ready' });
+  expect(first).toMatchObject({ ran: [0, 1, 3, 4], end: 'ready' });
   const same = await again(id);
   expect(await walk(same)).toMatchObject({ ran: [], end: 'ready' });
   expect((await version(same)).saveId).toBe(first.saveId);
-  expect(await statuses(same)).toEqual(['kept', 'kept', 'kept']);
+  expect(await statuses(same)).toEqual(['kept', 'kept', 'kept', 'kept']);
   const definition = { base: 'debian', steps: steps.with(3, { run: 'other' }), warnings: [] };
   await updateEnvironment(environment, { spaceId, environmentId: id, definition, actor });
   expect(await walk(await again(id))).toMatchObject({ ran: [4], end: 'ready' });
   expect(await walk(await again(id, true))).toMatchObject({ ran: [1, 3, 4], end: 'ready' });
+});
+
+test('A new root file system is saved once for a space, and each of its environments begins with that', async () => {
+  const { make, next, walk, builder } = await build();
+  const plain = await make([]);
+  const { saveId } = await walk(plain.versionId);
+  for (const base of ['debian', 'agents']) {
+    const { versionId } = await make([{ run: base }], base);
+    expect(await next(versionId)).toEqual({ do: 'run', number: base === 'debian' ? 1 : 2 });
+    expect(await builder(versionId)).toMatchObject({ base: 'debian', homeSaveId: saveId });
+  }
+  const other = await build();
+  expect(await other.walk((await other.make()).versionId)).toMatchObject({ ran: [0, 1, 3, 4], end: 'ready' });
 });
 
 test('An environment begins with the newest ready version of its base', async () => {
@@ -203,7 +216,7 @@ test('An environment begins with the newest ready version of its base', async ()
 test('Without a step that changes files, a version is its base', async () => {
   const { make, walk, version } = await build();
   const plain = await make([{ env: { A: '1' } }]);
-  expect(await walk(plain.versionId)).toMatchObject({ ran: [2], end: 'ready' });
+  expect(await walk(plain.versionId)).toMatchObject({ ran: [0], end: 'ready' });
   const { versionId } = await make([{ user: 'root' }, { env: { B: '2' } }], plain.id);
   expect(await walk(versionId)).toMatchObject({ ran: [], end: 'ready' });
   expect((await version(versionId)).saveId).toBe((await version(plain.versionId)).saveId);
@@ -213,13 +226,15 @@ test('A step that fails fails the build, and those before it stay built', async 
   const { make, next, run, save, version, operation, statuses, again, walk } = await build();
   const { id, versionId } = await make();
   await next(versionId);
-  await run(versionId, 1);
-  await save(versionId, 1);
+  for (const number of [0, 1]) {
+    await run(versionId, number);
+    await save(versionId, number);
+  }
   await run(versionId, 3, { code: 'STEP_FAILED' });
   expect(await next(versionId)).toEqual({ do: 'rest', badEnd: { status: 'failed', code: 'STEP_FAILED' } });
   expect(await version(versionId)).toMatchObject({ status: 'failed', errorCode: 'STEP_FAILED', saveId: null });
   expect(await operation(versionId)).toBe('STEP_FAILED');
-  expect(await statuses(versionId)).toEqual(['done', 'failed', 'waiting']);
+  expect(await statuses(versionId)).toEqual(['done', 'done', 'failed', 'waiting']);
   expect(await walk(await again(id))).toMatchObject({ ran: [3, 4], end: 'ready' });
 });
 
