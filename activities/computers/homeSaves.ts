@@ -3,6 +3,7 @@ import { untilAborted } from '../../base/async.ts';
 import { detailOf } from '../../models/computers/reasons.ts';
 import { forgetRemains, remainsOn } from '../../models/computers/remains.ts';
 import { noteSaveFailure, savedHere, unfinished, usefulSaves } from '../../models/computers/saves.ts';
+import { savesOfVersions } from '../../models/environments/builds/savedSteps.ts';
 import type { HostDeps } from './deps.ts';
 import { opens } from './fillHome.ts';
 import { saveHome } from './saveHome.ts';
@@ -10,6 +11,8 @@ import { saveHome } from './saveHome.ts';
 const savesAtOnce = 2;
 /** How often whole homes are saved at most. Without btrfs, the host also looks through all files for changes. */
 const wholeHomesMs = 5 * 60_000;
+/** How often a host lets go of versions of environments that are needed no more. */
+const keepMs = 10 * 60_000;
 /** After a failed save. The pause doubles with each failure in a row. */
 const pauses = { firstMs: 10_000, mostMs: 5 * 60_000 };
 
@@ -47,9 +50,11 @@ export class HomeSaves {
     const { saveMs, hostBeatMs } = this.#deps.config.computers;
     const everyMs = wholeHomes ? Math.max(saveMs, wholeHomesMs) : saveMs;
     await this.#forgetUseless();
+    await this.keepVersions();
     await Promise.all([
       saveMs > 0 && this.#repeat(everyMs, () => this.begin()),
       this.#repeat(hostBeatMs, () => this.clearRemains()),
+      this.#repeat(keepMs, () => this.keepVersions()),
     ]);
     await Promise.allSettled(this.#underWay.values());
   }
@@ -125,6 +130,19 @@ export class HomeSaves {
       } catch (error) {
         if (Date.now() >= this.#retryAt(computerId)) this.#failed(computerId, error);
       }
+    }
+  }
+
+  /**
+   * Keeps what was built here although no computer uses it, so that computers of these environments need not fetch it,
+   * and lets go of what is needed no more.
+   */
+  async keepVersions(): Promise<void> {
+    const { database, host, logger } = this.#deps;
+    try {
+      await host.saves.keep(await savesOfVersions(database, host.hostId));
+    } catch (error) {
+      logger.warn({ err: error }, 'The host could not keep what it has built; computers fetch it when they begin.');
     }
   }
 

@@ -3,7 +3,7 @@ import { DomainError } from '../../base/errors.ts';
 import { type Computer, findComputer } from '../../models/computers/computer.ts';
 import { beginRestore, noteSystem } from '../../models/computers/restoring.ts';
 import { keepSnapshot, snapshotOrder } from '../../models/computers/snapshotting.ts';
-import { keepStep, savesOfVersions, stepToSave } from '../../models/environments/builds/savedSteps.ts';
+import { keepStep, stepToSave } from '../../models/environments/builds/savedSteps.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { HostDeps } from './deps.ts';
 import { replaceHome } from './fillHome.ts';
@@ -40,15 +40,6 @@ export function createHostActivities(deps: HostDeps & { homeSaves: HomeSaves }) 
     if (error instanceof ApplicationFailure) throw error;
     logger.warn({ err: error, ...work }, 'The host could not carry out an order for a computer.');
     throw failureOf(error);
-  }
-
-  /** Keeps what was built here when the computer of a build goes, so that other computers need not fetch it. */
-  async function keepVersions(): Promise<void> {
-    try {
-      await host.saves.keep(await savesOfVersions(database, host.hostId));
-    } catch (error) {
-      logger.warn({ err: error }, 'The host could not keep what it has built; computers fetch it when they begin.');
-    }
   }
 
   return {
@@ -138,7 +129,8 @@ export function createHostActivities(deps: HostDeps & { homeSaves: HomeSaves }) 
       try {
         if (!(await homeSaves.saveNow(computerId, heartbeat.cancelled))) throw interrupted();
         if (!(await keepStep(database, { versionId, number, hostId: host.hostId }))) throw interrupted();
-        await keepVersions();
+        // Before the computer of the build goes.
+        await homeSaves.keepVersions();
       } catch (error) {
         failed(error, { computerId, versionId });
       }

@@ -1,4 +1,4 @@
-import { utimesSync } from 'node:fs';
+import { readdirSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { HomeSaves } from '../../../activities/computers/homeSaves.ts';
 import { startOrdered } from '../../../activities/computers/startOrdered.ts';
@@ -9,6 +9,7 @@ import { HostError } from '../../../integrations/computers/host/hostErrors.ts';
 import { hostLayout } from '../../../integrations/computers/host/layout.ts';
 import { type Computer, findComputer } from '../../../models/computers/computer.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
+import { insertEnvironment } from '../../builders/environmentRows.ts';
 import { buildHost, runOn } from '../../builders/host.ts';
 import { buildHostServices } from '../../builders/hostServices.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
@@ -273,4 +274,23 @@ test('Without btrfs, changes are saved although the clock was set back', async (
   expect(await host.saves.changed()).toEqual([]);
   await runOn(host.client(id), 'echo two > two');
   expect(await host.saves.changed()).toEqual([id]);
+});
+
+test('What was built on a host stays there without its computer, until it is offered no more', async () => {
+  await using only = await buildHost();
+  const { pool } = services.database;
+  const { id, spaceId } = await startOn(only.host);
+  await runOn(only.host.client(id), 'echo x > file');
+  const homeSaves = savesOn(only.host);
+  await homeSaves.release(id, forEver);
+  const { homeSaveId } = await get(id);
+  await insertEnvironment(services.database, { spaceId, createdBy: 'usr_1' });
+  const change = (what: string) => pool.query(`UPDATE environment_versions SET ${what} WHERE space_id = '${spaceId}'`);
+  await change(`save_id = '${homeSaveId}', status = 'ready'`);
+  await homeSaves.keepVersions();
+  await only.host.destroy(id);
+  expect(readdirSync(hostLayout(only.dir).snapshots)).toEqual([homeSaveId]);
+  await change('let_go_at = NOW(3)');
+  await homeSaves.keepVersions();
+  expect(readdirSync(hostLayout(only.dir).snapshots)).toEqual([]);
 });
