@@ -76,6 +76,27 @@ describe('saves from which a home is filled', () => {
     expect(savesIn(again.dir)).toEqual([]);
   });
 
+  it('keep set-user-ID bits through every move and every copy', async () => {
+    await using one = await buildHost(options);
+    await using two = await buildHost(options);
+    await using three = await buildHost(options);
+    const { client, computerId } = await startComputer(one.host);
+    await runOn(client, 'echo > user; echo > group; chmod 4755 user; chmod 2755 group');
+    const first = await saveHome(one.host, computerId, 'hsv_1');
+    await two.host.saves.fill(computerId, [first], filling);
+    // Each computer has a user of its own, whom its files are given to.
+    await two.host.start(computerSpec({ computerId, generation: 2 }));
+    const copyId = `${computerId}_copy`;
+    await two.host.fork(computerId, { computerId: copyId, limits: usualLimits });
+    for (const id of [computerId, copyId]) {
+      const [parentId = null] = two.host.saves.kept(id);
+      const next = await saveHome(two.host, id, `hsv_${id}`, parentId);
+      await three.host.saves.fill(id, parentId === null ? [next] : [first, next], filling);
+      await three.host.start(computerSpec({ computerId: id, generation: 3 }));
+      expect((await runOn(three.host.client(id), 'stat -c %a user group')).stdout).toBe('4755\n2755\n');
+    }
+  });
+
   it('replace the home of a stopped computer, and leave it as it is if they come only in part', async () => {
     await using one = await buildHost(options);
     const { host, dir } = one;

@@ -83,10 +83,7 @@ async function findNamespace(): Promise<string[]> {
   );
 }
 
-/**
- * Gives a home and everything in it to a user. Targets of links keep their owner. Files keep their set-user-ID bits here,
- * but the next change that btrfs sends is applied without them, because it has the new owner and no mode.
- */
+/** Gives a home and everything in it to a user. Targets of links keep their owner. Files keep their set-user-ID bits. */
 export async function giveAll(home: string, uid: number | undefined, signal: AbortSignal): Promise<void> {
   if (uid === undefined) return;
   const files = await filesWithBits(home, signal);
@@ -106,9 +103,21 @@ const clearedBits = [
 const mostWithBits = 10_000;
 const finding = ['-c', `find "$1" -xdev -type f -perm /6000 -printf '%m %p\\0' | head -z -n "$2"`, 'sh'];
 
+/**
+ * Whether a home has files with such a bit. A change of their owner that btrfs sends is applied without the bit, because
+ * the mode stays the same and is not sent. So a home that gets another owner then is saved as a whole.
+ */
+export async function hasSetIds(home: string, signal: AbortSignal): Promise<boolean> {
+  return (await filesWithBits(home, signal, 1)).length > 0;
+}
+
 /** The regular files with such a bit. Their paths are bytes. */
-async function filesWithBits(home: string, signal: AbortSignal): Promise<{ mode: number; path: string }[]> {
-  const found = await buffer(outputOf(await openProgram('sh', [...finding, home, String(mostWithBits)], { signal })));
+async function filesWithBits(
+  home: string,
+  signal: AbortSignal,
+  most = mostWithBits,
+): Promise<{ mode: number; path: string }[]> {
+  const found = await buffer(outputOf(await openProgram('sh', [...finding, home, String(most)], { signal })));
   const lines = found.toString('latin1').split('\0').slice(0, -1);
   return lines.map((line) => ({ mode: Number.parseInt(line, 8), path: line.slice(line.indexOf(' ') + 1) }));
 }

@@ -6,7 +6,7 @@ import { unpack } from '../../system/tar.ts';
 import type { BaseName } from '../../types.ts';
 import { type HostContext, requireHomes } from '../context.ts';
 import { isDiskFull, unfinished } from '../disks/disks.ts';
-import { giveAll } from '../disks/watched.ts';
+import { giveAll, hasSetIds } from '../disks/watched.ts';
 import type { FillOptions, StoredSave } from '../host.ts';
 import { HostError } from '../hostErrors.ts';
 import { computerLayout, type HostLayout, rootIn } from '../layout.ts';
@@ -60,6 +60,7 @@ export async function fill(
     if (keepsHome && isThere) await carryHome(paths.home, known, signal);
     signal.throwIfAborted();
     const isOwners = base !== undefined || (head.format === 'btrfs' && head.uid === uid);
+    if (!isOwners && (await hasSetIds(unfinished(paths.home), signal))) await context.snapshots.keepOnly(computerId);
     await disks.finish(paths.home, {
       uid: isOwners ? undefined : (uid ?? undefined),
       limitMiB: limits.diskMiB,

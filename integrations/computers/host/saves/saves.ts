@@ -4,6 +4,7 @@ import { outputOf, type Program } from '../../spawner/streams.ts';
 import { type HostContext, requireHomes } from '../context.ts';
 import { isDiskFull, leastForHome, mostStreamBytes } from '../disks/disks.ts';
 import type { FillOptions, HostSaves, SaveFormatName, StoredSave, TakenSave } from '../host.ts';
+import { hasSetIds } from '../disks/watched.ts';
 import { HostError } from '../hostErrors.ts';
 import { Lanes } from '../lanes.ts';
 import { computerLayout } from '../layout.ts';
@@ -78,6 +79,9 @@ export class Saves implements HostSaves {
 
   /** Lets a copy of a computer use the saves of that, so that its own saves can follow these. */
   async share(from: string, to: string, signal: AbortSignal): Promise<void> {
+    const { context, known } = this.#parts;
+    const hasOtherOwner = ownerOf(known(to)).uid !== undefined;
+    if (hasOtherOwner && (await hasSetIds(computerLayout(context.layout, to).home, signal))) return;
     for (const saveId of this.kept(from)) await this.#snapshots.share(to, saveId, signal);
   }
 
