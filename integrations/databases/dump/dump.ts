@@ -131,16 +131,19 @@ async function* tableEntries(
   if (begun.length > 0) yield { rows: `${into} ${begun.join(', ')}` };
 }
 
-const noSuchKey = 1176;
+const [noSuchKey, discarded] = [1176, 1814];
 
-/** Holds a table while it is read, so that no view takes its place. False if a view already has. */
+/**
+ * Holds a table while it is read, so that no view takes its place. False if a view already has, or if the tenant has
+ * discarded its rows.
+ */
 async function holdTable(connection: AccountConnection, table: string): Promise<boolean> {
   try {
     // A view has no indexes, so the server refuses this before any of the view runs.
-    await connection.run(`SELECT 1 FROM ${quote(table)} USE INDEX () LIMIT 0`);
+    await connection.run(`SELECT 1 FROM ${quote(table)} USE INDEX () LIMIT 1`);
     return true;
   } catch (error) {
-    if (error instanceof TenantServerError && error.errno === noSuchKey) return false;
+    if (error instanceof TenantServerError && (error.errno === noSuchKey || error.errno === discarded)) return false;
     throw error;
   }
 }

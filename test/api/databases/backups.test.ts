@@ -85,6 +85,8 @@ test('Items that a backup leaves out, or that the server refuses, are named', as
       'CREATE TRIGGER stale BEFORE INSERT ON notes FOR EACH ROW SET NEW.more = 1',
       'ALTER TABLE notes DROP COLUMN more',
       'DROP TABLE gone',
+      'CREATE TABLE empty (id INT)',
+      'ALTER TABLE empty DISCARD TABLESPACE',
     ]) {
       await connection.query(sql);
     }
@@ -95,7 +97,8 @@ test('Items that a backup leaves out, or that the server refuses, are named', as
   const named = [...backup.leftOut.items, ...restored.leftOut.items];
   expect(named).toContainEqual({ kind: 'view', name: 'of_nothing' });
   expect(named).toContainEqual({ kind: 'trigger', name: 'stale' });
-  expect(backup.leftOut.count + restored.leftOut.count).toBe(2);
+  expect(named).toContainEqual({ kind: 'table', name: 'empty' });
+  expect(backup.leftOut.count + restored.leftOut.count).toBe(3);
   expect((await own.get(id)).leftOut).toEqual({ count: 0, items: [] });
   await own.compact(restoredId);
   expect((await own.get(restoredId)).leftOut).toEqual(restored.leftOut);
