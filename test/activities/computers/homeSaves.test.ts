@@ -236,8 +236,8 @@ test('Changes are saved while the quota has room for them, but not for the whole
   const { host } = built;
   const { id, spaceId } = await startOn(host);
   const homeSaves = savesOn(host);
-  for (const file of ['one', 'two']) {
-    await runOn(host.client(id), `head -c 3000000 /dev/urandom > ${file}`);
+  for (let written = 0; written < 2; written++) {
+    await runOn(host.client(id), 'head -c 3000000 /dev/urandom > file');
     await homeSaves.release(id, forEver);
   }
   const { homeSaveId } = await get(id);

@@ -243,9 +243,9 @@ test('What a step has made is kept only if its computer was not started anew, an
   const { database } = environment;
   const { versionId } = await make();
   await next(versionId);
-  await run(versionId, 1);
+  await run(versionId, 0);
   await database.pool.query('UPDATE computers SET generation = 2 WHERE id = ?', [(await builder(versionId))?.id]);
-  expect((await save(versionId, 1)).isKept).toBe(false);
+  expect((await save(versionId, 0)).isKept).toBe(false);
   expect(await next(versionId)).toMatchObject({ badEnd: { code: 'BUILD_INTERRUPTED' } });
   expect(await operation(versionId)).toBe('BUILD_INTERRUPTED');
 });
