@@ -3,6 +3,7 @@ import {
   ActivityFailure,
   type ActivityInterfaceFor,
   type ActivityOptions,
+  ApplicationFailure,
   type LocalActivityOptions,
   patched,
   proxyActivities,
@@ -41,39 +42,59 @@ export const rows: ActivityOptions = {
 };
 
 /**
- * Like {@link rows}, but as local activities, for workflows that a person waits for. Each saves the server an activity
- * and a workflow task.
+ * Ends after three seconds of failures, or five of silence. The attempts are limited too, since their time limit is not
+ * looked at between them.
  */
-export const rowsLocally: LocalActivityOptions = {
-  startToCloseTimeout: '1 minute',
-  localRetryThreshold: '10 seconds',
-  retry: { initialInterval: '200 milliseconds', backoffCoefficient: 2, maximumInterval: '15 seconds' },
+const rowsLocally: LocalActivityOptions = {
+  scheduleToCloseTimeout: '5 seconds',
+  retry: { initialInterval: '200 milliseconds', backoffCoefficient: 2, maximumAttempts: 5 },
 };
+const rowsAnywhere: ActivityOptions = {
+  ...rows,
+  retry: { initialInterval: '200 milliseconds', backoffCoefficient: 1.5, maximumInterval: '15 seconds' },
+};
+/** After this time, a workflow tries its own worker again. */
+const anywhereMs = 60_000;
 
 /**
- * Local activities as by {@link rowsLocally}. After ten seconds any worker may do their work: this one may have lost the
- * database alone, and it keeps its workflows as long as it reaches Temporal.
+ * Like {@link rows}, but as local activities, for workflows that a person waits for. Each saves the server an activity
+ * and a workflow task. If they fail or are silent, any worker may do their work, and the further row work: this worker
+ * may have lost the database alone, and it keeps its workflows as long as it reaches Temporal. To be called within a
+ * workflow, whose state it keeps.
  */
 export function proxyRows<A>(): ActivityInterfaceFor<A> {
   type Call = (...args: unknown[]) => Promise<unknown>;
-  const here = proxyLocalActivities<A>({ ...rowsLocally, scheduleToCloseTimeout: '10 seconds' });
-  const anywhere = proxyActivities<A>(rows);
+  const here = proxyLocalActivities<A>(rowsLocally);
+  const anywhere = proxyActivities<A>(rowsAnywhere);
+  let anywhereUntil = 0;
   const callOf =
     (name: keyof ActivityInterfaceFor<A>): Call =>
     async (...args) => {
+      if (Date.now() < anywhereUntil) return (anywhere[name] as Call)(...args);
       try {
         return await (here[name] as Call)(...args);
       } catch (error) {
         if (!isGivenUp(error) || !patched('rows-anywhere')) throw error;
+        anywhereUntil = Date.now() + anywhereMs;
         return (anywhere[name] as Call)(...args);
       }
     };
   return new Proxy({} as ActivityInterfaceFor<A>, { get: (_, name) => callOf(name as keyof ActivityInterfaceFor<A>) });
 }
 
-/** Whether a local activity has run out of time, rather than refused or been cancelled. */
+/** Whether a local activity was given up after its attempts or its time, rather than refused or cancelled. */
 function isGivenUp(error: unknown): boolean {
-  return error instanceof ActivityFailure && (error.cause instanceof TimeoutFailure || error.retryState === 'TIMEOUT');
+  const failure = failureOf(error);
+  return failure instanceof TimeoutFailure || (failure !== undefined && failure.nonRetryable !== true);
+}
+
+/**
+ * What an activity failed with. Undefined for a cancellation, and for errors of the workflow itself. The failure of a
+ * local activity is not in an `ActivityFailure`, unless it has timed out and this is not a replay.
+ */
+export function failureOf(error: unknown): TimeoutFailure | ApplicationFailure | undefined {
+  const cause = error instanceof ActivityFailure ? error.cause : error;
+  return cause instanceof TimeoutFailure || cause instanceof ApplicationFailure ? cause : undefined;
 }
 
 /**

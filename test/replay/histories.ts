@@ -1,12 +1,13 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { glob } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
+import { Client, Connection, type WorkflowExecutionDescription, WorkflowNotFoundError } from '@temporalio/client';
 import proto from '@temporalio/proto';
 import type { Config } from '../../config/index.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const { History } = proto.temporal.api.history.v1;
+type HistoryEvent = proto.temporal.api.history.v1.IHistoryEvent;
 const folder = join(import.meta.dirname, 'histories');
 const root = join(import.meta.dirname, '..', '..');
 
@@ -42,11 +43,7 @@ export async function saveHistory(
   { name, ofFirstRun = false }: { name: string; ofFirstRun?: boolean },
 ): Promise<void> {
   await withClient(config, async (client) => {
-    const handle = client.workflow.getHandle(workflowId);
-    const ended = await waitFor(`the end of ${workflowId}`, async () => {
-      const execution = await handle.describe().catch(unlessMissing);
-      return execution?.status.name !== 'RUNNING' && execution;
-    });
+    const ended = await untilEnded(client, workflowId);
     const runId = ofFirstRun ? (ended.raw.workflowExecutionInfo?.firstRunId ?? '') : ended.runId;
     const run = client.workflow.getHandle(workflowId, runId);
     const history = History.toObject(History.create(await run.fetchHistory()), {
@@ -59,6 +56,29 @@ export async function saveHistory(
     const json = JSON.stringify(history, undefined, 1).replaceAll(`file://${root}/`, '').replaceAll(`${root}/`, '');
     writeFileSync(fileOf(name), `${json}\n`);
   });
+}
+
+function untilEnded(client: Client, workflowId: string): Promise<WorkflowExecutionDescription> {
+  return waitFor(`the end of ${workflowId}`, async () => {
+    const execution = await client.workflow.getHandle(workflowId).describe().catch(unlessMissing);
+    return execution?.status.name !== 'RUNNING' && execution;
+  });
+}
+
+/** Waits for the end of a workflow. */
+export async function workflowEnded(config: Config, workflowId: string): Promise<void> {
+  await withClient(config, (client) => untilEnded(client, workflowId));
+}
+
+/** Waits until a workflow has taken a path that an earlier version of it did not have (`patched`). */
+export function tookNewPath(config: Config, workflowId: string): Promise<true> {
+  return withClient(config, (client) =>
+    waitFor(`the new path of ${workflowId}`, async () => {
+      const history = await client.workflow.getHandle(workflowId).fetchHistory().catch(unlessMissing);
+      const isPatch = ({ markerRecordedEventAttributes: marker }: HistoryEvent) => marker?.markerName === 'core_patch';
+      return history?.events?.some(isPatch) ? true : undefined;
+    }),
+  );
 }
 
 /** Triggers a schedule now. */

@@ -16,6 +16,7 @@ const sentences = [
   /^Stripe answered \d{3} \(Stripe[A-Za-z]+\)\.$/,
   /^Activity task failed$/,
   /^(Activity|activity ScheduleToClose) timeout$/,
+  /^Activity timed out$/,
   /^(CALLED_OFF|NO_HOST|HOST_FAILED|START_FAILED|NOT_ORDERED|DESKTOPS_UNAVAILABLE|RECORDING_UNAVAILABLE|PROFILE_TOO_LARGE|PROFILE_UNUSABLE|QUOTA_EXCEEDED|ROW_TOO_LARGE|GIT_[A-Z_]+)$/,
   /^activity Heartbeat timeout$/,
   /^A part is away\.$/,
@@ -23,6 +24,8 @@ const sentences = [
   /^Nobody here waits for it any more\.$/,
   /^Nothing in this process waits for this model call any more\.$/,
   /^UnhandledCommand$/, // a signal came in between
+  /^Connection lost: The server closed the connection\.$/, // to the database
+  /^The database did not answer in time\.$/,
 ];
 
 /** What the program calls its workflows and activities in the Temporal UI. */

@@ -1,15 +1,10 @@
-import {
-  ActivityCancellationType,
-  proxyActivities,
-  proxyLocalActivities,
-  setCurrentDetails,
-} from '@temporalio/workflow';
+import { ActivityCancellationType, proxyActivities, setCurrentDetails } from '@temporalio/workflow';
 import type { Activities, RunQueueActivities } from '../../activities/main.ts';
 import type { RunStatus } from '../../models/apps/run.ts';
 import type { RunOf, RunStep } from '../../models/apps/steps.ts';
 import { type ActorInput, live } from '../actor.ts';
 import { tellBadEnd } from '../outcome.ts';
-import { patiently, rowsLocally } from '../retries.ts';
+import { patiently, proxyRows } from '../retries.ts';
 
 export interface AppRunInput extends ActorInput {
   runId: string;
@@ -20,14 +15,13 @@ export interface AppRunInput extends ActorInput {
 /** Time for the computer to wake before the program, for the log after it, and for outages. */
 const marginMs = 30 * 60_000;
 
-const { lookAtAppRun, failAppRunAttempt } = proxyLocalActivities<Activities>(rowsLocally);
-
 /**
  * One run of an app's component. It waits for its turn, and is retried as often as its manifest says. Returns how it
  * ended, for an operator in the Temporal UI.
  */
 export async function appRun(input: AppRunInput): Promise<RunStatus | undefined> {
   const { runId, runQueue, heartbeatTimeoutMs } = input;
+  const { lookAtAppRun, failAppRunAttempt } = proxyRows<Activities>();
   const { status, badEnd } = await live<RunStep>(input, {
     look: () => lookAtAppRun({ runId }),
     steps: {

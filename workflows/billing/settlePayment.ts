@@ -1,6 +1,6 @@
-import { ActivityFailure, isCancellation, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
-import { patiently } from '../retries.ts';
+import { failureOf, patiently } from '../retries.ts';
 
 /** The provider's ids of notifications that came together. Their bodies are in the database. */
 export interface SettlePaymentInput {
@@ -24,7 +24,7 @@ const { settlePaymentEvents } = proxyLocalActivities<Activities>({
 /** Applies notifications of the payment provider, each once. Returns their number. */
 export async function settlePayment(input: SettlePaymentInput): Promise<number> {
   const left = await settlePaymentEvents(input).catch((error: unknown) => {
-    if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
+    if (failureOf(error) === undefined) throw error;
     return input.eventIds;
   });
   await Promise.all(left.map((eventId) => settlePaymentEvent({ eventId })));

@@ -1,21 +1,20 @@
-import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+import { proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
 import type { BrowserStep } from '../../models/browsers/steps.ts';
 import { type ActorInput, codeOf, live } from '../actor.ts';
-import { promptly, rowsLocally } from '../retries.ts';
+import { promptly, proxyRows } from '../retries.ts';
 
 export interface BrowserInput extends ActorInput {
   sessionId: string;
 }
-
-// The look also asks the computer's host whether Chromium lives.
-const { lookAtBrowser, failBrowser, giveUpDownloads, giveUpSave } = proxyLocalActivities<Activities>(rowsLocally);
 
 const closedAgainMs = 5_000;
 
 /** The workflow of one browser session. It runs until no process of the session is left and its profile is saved. */
 export async function browser(input: BrowserInput): Promise<void> {
   const { sessionId, heartbeatTimeoutMs } = input;
+  // The look also asks the computer's host whether Chromium lives.
+  const { lookAtBrowser, failBrowser, giveUpDownloads, giveUpSave } = proxyRows<Activities>();
   // All may be repeated: Chromium's process has the session's id, so it starts only once, and each save of a profile is
   // an object of its own.
   const { startBrowser, closeBrowser } = proxyActivities<Activities>({

@@ -1,5 +1,4 @@
 import {
-  ActivityFailure,
   CancellationScope,
   continueAsNew,
   defineQuery,
@@ -16,7 +15,7 @@ import type { SummarizeThreadResult } from '../../activities/chat/summarizeThrea
 import type { Activities } from '../../activities/main.ts';
 import { isHistoryFull } from '../actor.ts';
 import { tellBadEnd } from '../outcome.ts';
-import { modelWork, rowsLocally } from '../retries.ts';
+import { failureOf, modelWork, proxyRows } from '../retries.ts';
 import { afterTurn } from './afterTurn.ts';
 import { decideAfterFailure } from './rules/modelRetry.ts';
 import { endOf, failed, type TurnOutcome } from './rules/turnEnd.ts';
@@ -46,10 +45,6 @@ export const stopTurnSignal = defineSignal('stopTurn');
 
 /** The turn's progress, for an operator in the Temporal UI. */
 const turnProgressQuery = defineQuery<{ step: number; modelId: string; attempt: number }>('progress');
-
-// Retried without limit, since every turn must end. Local, since it is short and the turn's last work: this saves the
-// server two of a turn's three workflow tasks.
-const { endTurn } = proxyLocalActivities<Activities>(rowsLocally);
 
 /**
  * How long the workflow waits for a head start, in heartbeat timeouts. The worker renews its workflow task while the
@@ -87,7 +82,7 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
     });
   } catch (error) {
     if (isCancellation(error)) outcome = { kind: 'stopped' };
-    else if (error instanceof ActivityFailure) outcome = { kind: 'failed', code: 'INTERNAL' };
+    else if (failureOf(error) !== undefined) outcome = { kind: 'failed', code: 'INTERNAL' };
     else throw error;
   }
   if (isLate && outcome.kind === 'stopped') outcome = { kind: 'timeLimit' };
@@ -95,6 +90,9 @@ export async function runChatTurn(input: RunChatTurnInput): Promise<TurnOutcome[
   if (end !== undefined) {
     const { turnId } = input;
     const known = outcome.kind === 'answered' ? outcome.after : undefined;
+    // Retried without limit, since every turn must end. Local, since it is short and the turn's last work: this saves
+    // the server two of a turn's three workflow tasks.
+    const { endTurn } = proxyRows<Activities>();
     await CancellationScope.nonCancellable(async () => {
       const after = known === undefined ? await endTurn({ turnId, end }) : known;
       if (after) await afterTurn(turnId, after);
@@ -121,7 +119,7 @@ async function headStarted(input: RunChatTurnInput, time: WorkingTime): Promise<
   try {
     return (await awaitHeadStart({ turnId, modelId, forMs })) ?? undefined;
   } catch (error) {
-    if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
+    if (failureOf(error) === undefined) throw error;
     return undefined; // callModel then takes the step and reports its failure
   }
 }

@@ -4,12 +4,11 @@ import {
   defineSignal,
   isCancellation,
   proxyActivities,
-  proxyLocalActivities,
   setCurrentDetails,
 } from '@temporalio/workflow';
 import type { ToolCallReference } from '../../activities/chat/stepResult.ts';
 import type { Activities } from '../../activities/main.ts';
-import { modelWork, rowsLocally } from '../retries.ts';
+import { modelWork, proxyRows } from '../retries.ts';
 import { notify } from './afterTurn.ts';
 import type { WorkingTime } from './workingTime.ts';
 
@@ -24,9 +23,6 @@ export interface Answers {
 /** How many of a step's calls run in parallel; the others queue. */
 const maxAtOnce = 32;
 
-// Retried without limit: a waiting turn must go on once the database is back.
-const { parkToolCalls, abandonToolCall } = proxyLocalActivities<Activities>(rowsLocally);
-
 /**
  * Runs a step's tool calls in parallel. Calls that wait for the client or for approval are rows, and may wait for days.
  * The turn waits with them once nothing else runs. A tool's failure is an answer for the model, not a failure of the
@@ -39,6 +35,8 @@ export async function runToolCalls(
   { answers, time }: { answers: Answers; time: WorkingTime },
 ): Promise<void> {
   const { turnId } = input;
+  // Retried without limit: a waiting turn must go on once the database is back.
+  const { parkToolCalls } = proxyRows<Activities>();
   const queue = calls.filter(({ waits }) => waits !== true);
   const begun = new Set(queue.map(({ id }) => id));
   const lanes = new Set<Promise<void>>();
@@ -104,6 +102,7 @@ async function runOne(
     await runTool.executeWithOptions({ summary: toolName }, [{ turnId, step, toolCallId: id }]);
   } catch (error) {
     if (isCancellation(error) || !(error instanceof ActivityFailure)) throw error;
+    const { abandonToolCall } = proxyRows<Activities>();
     await abandonToolCall({ turnId, toolCallId: id });
   }
 }

@@ -13,8 +13,6 @@ export interface ComputerInput extends ActorInput {
 
 type HostWork = WorkOf<ComputerStep>;
 
-const { lookAtComputer, endComputerStep } = proxyRows<Activities>();
-
 /** Time limit for clearing up after a failed start. If it is too short, the host's next beat clears up. */
 const clearUpTimeout = '20 seconds';
 
@@ -24,6 +22,7 @@ const clearUpTimeout = '20 seconds';
  */
 export async function computer(input: ComputerInput): Promise<void> {
   const { computerId, heartbeatTimeoutMs, queuePrefix } = input;
+  const { lookAtComputer, endComputerStep } = proxyRows<Activities>();
   // The host does each thing once, even if asked again. Its refusals fail at once.
   const onHost = ({ generation, hostId, deadlineMs }: HostWork) =>
     proxyActivities<HostActivities>({

@@ -1,8 +1,8 @@
-import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+import { proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../../activities/main.ts';
 import type { RecordingStep } from '../../models/desktops/recordingSteps.ts';
 import { type ActorInput, live } from '../actor.ts';
-import { promptly, rows, rowsLocally } from '../retries.ts';
+import { promptly, proxyRows, rows } from '../retries.ts';
 
 export interface DesktopRecordingInput extends ActorInput {
   recordingId: string;
@@ -12,8 +12,6 @@ export interface DesktopRecordingInput extends ActorInput {
 const firstPauseMs = 5_000;
 const longestPauseMs = 120_000;
 
-// The look also asks the computer's host whether the recorder has ended.
-const { lookAtRecording } = proxyLocalActivities<Activities>(rowsLocally);
 // Not a local activity: it stops the recorder as well.
 const { failRecording } = proxyActivities<Activities>(rows);
 
@@ -23,6 +21,8 @@ const { failRecording } = proxyActivities<Activities>(rows);
  */
 export async function desktopRecording(input: DesktopRecordingInput): Promise<void> {
   const { recordingId, heartbeatTimeoutMs } = input;
+  // The look also asks the computer's host whether the recorder has ended.
+  const { lookAtRecording } = proxyRows<Activities>();
   // All may be repeated: the recorder's process has the recording's id, so it starts only once, and only one of several
   // saves puts its file into the drive. Few attempts, because the order may have changed in the meantime.
   const { startRecording, stopRecording, clearRecording } = proxyActivities<Activities>({

@@ -1,13 +1,8 @@
-import {
-  ActivityCancellationType,
-  type ActivityOptions,
-  proxyActivities,
-  proxyLocalActivities,
-} from '@temporalio/workflow';
+import { ActivityCancellationType, type ActivityOptions, proxyActivities } from '@temporalio/workflow';
 import type { Activities, GitQueueActivities } from '../../activities/main.ts';
 import type { OrderStep, RepositoryStep } from '../../models/git/steps.ts';
 import { type ActorInput, live } from '../actor.ts';
-import { patiently, rarely, rowsLocally } from '../retries.ts';
+import { patiently, proxyRows, rarely } from '../retries.ts';
 
 export interface RepositoryInput extends ActorInput {
   itemId: string;
@@ -17,14 +12,13 @@ export interface RepositoryInput extends ActorInput {
 
 type OrderWork = Extract<RepositoryStep, { do: OrderStep }>;
 
-const { lookAtRepository, endRepositoryStep, isOrderCalledOff } = proxyLocalActivities<Activities>(rowsLocally);
-
 /**
  * The workflow of one repository. It runs while the repository has orders, and does them one after the other, so that
  * no two orders use the same files at once.
  */
 export async function repository(input: RepositoryInput): Promise<void> {
   const { itemId, gitQueue, heartbeatTimeoutMs } = input;
+  const { lookAtRepository, endRepositoryStep, isOrderCalledOff } = proxyRows<Activities>();
   // Objects that arrived stay on the worker, so a retry continues from them. A refusal fails at once. The timeout is
   // the deadline of the whole order, which includes the wait for a slot.
   const optionsOf = ({ deadlineMs }: OrderWork): ActivityOptions => ({
