@@ -64,6 +64,8 @@ export interface RemoteHost extends AsyncDisposable {
   host: Host;
   saves: RemoteSaves;
   dir: string;
+  /** Its folder, as this process sees it. */
+  seenDir: string;
   pid: number;
   /** Computers that the host reported to have ended by themselves. */
   ended: { computerId: string; end: HolderEnd }[];
@@ -71,15 +73,23 @@ export interface RemoteHost extends AsyncDisposable {
   kill(): Promise<void>;
 }
 
-/** A host in a process of its own, optionally as another user. */
-export async function startHostProcess(options: Partial<HostOptions> & { uid?: number } = {}): Promise<RemoteHost> {
-  const { uid, ...given } = options;
+interface ProcessOptions extends Partial<HostOptions> {
+  uid?: number;
+  /** The command line that runs a command in a mount namespace that has the host's folder. */
+  on?: (command: readonly string[]) => [string, ...string[]];
+}
+
+/** A host in a process of its own, optionally as another user or on a disk of its own. */
+export async function startHostProcess(options: ProcessOptions = {}): Promise<RemoteHost> {
+  const { uid, on, ...given } = options;
   const dir = given.dir ?? hostDir();
   if (uid !== undefined) chownSync(dir, uid, uid);
   const all = { agent: await agentProgram(), imageMiB: 2_048, cacheDir, ...given, dir };
-  const child = spawn(process.execPath, [program, JSON.stringify(all)], {
+  const own: [string, ...string[]] = [process.execPath, program, JSON.stringify(all)];
+  const [command, ...args] = on?.(own) ?? own;
+  const child = spawn(command, args, {
     cwd: '/',
-    env: {},
+    env: on === undefined ? {} : { PATH: process.env.PATH },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     ...(uid !== undefined && { uid, gid: uid }),
   });
@@ -99,8 +109,10 @@ export async function startHostProcess(options: Partial<HostOptions> & { uid?: n
     });
   });
   const call = caller(child, calls);
+  const root = on === undefined ? '' : `/proc/${child.pid}/root`;
   const layout = hostLayout(dir);
-  const client = (computerId: string) => new HostClient({ socketPath: computerLayout(layout, computerId).socket });
+  const client = (computerId: string) =>
+    new HostClient({ socketPath: root + computerLayout(layout, computerId).socket });
   const methods: RemoteMethod[] = [
     'start',
     'stop',
@@ -122,6 +134,7 @@ export async function startHostProcess(options: Partial<HostOptions> & { uid?: n
     host,
     saves: callsOf(saveMethods) as unknown as RemoteSaves,
     dir,
+    seenDir: root + dir,
     pid: child.pid ?? 0,
     ended,
     async kill() {

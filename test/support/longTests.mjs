@@ -39,6 +39,7 @@ export const longTests = {
   'test/chaos/gitDraft.test.ts': ['git'],
   'test/chaos/gitLostHost.test.ts': ['git'],
   'test/chaos/gitTree.test.ts': ['git'],
+  'test/chaos/homesPowerCut.test.ts': ['computers'],
   'test/chaos/lostWorkers.test.ts': ['chat'],
   'test/chaos/recording.test.ts': ['desktops'],
   'test/chaos/redis.test.ts': ['chat'],
