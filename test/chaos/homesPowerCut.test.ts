@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { computerLayout, hostLayout } from '../../integrations/computers/host/layout.ts';
@@ -192,6 +193,21 @@ if (missing !== undefined) {
       writer.generation++;
       await host.host.start(writer);
     }
+    await host[Symbol.asyncDispose]();
+  });
+
+  test('A computer that was removed before the loss of power does not leave its home behind', async () => {
+    await up();
+    const removed = computerSpec();
+    await host.host.start(removed);
+    await runOn(host.host.client(removed.computerId), 'echo x > file; sync -f .');
+    await host.host.destroy(removed.computerId);
+    // The file system of the host's folder does so by itself every few seconds, and sooner than that of the homes.
+    execFileSync('sync', ['-f', host.seenDir]);
+    await disk.cut(host.pid);
+    await up();
+    await host.host.sweep();
+    expect(readdirSync(hostLayout(host.seenDir).homes)).not.toContain(removed.computerId);
     await host[Symbol.asyncDispose]();
   });
 

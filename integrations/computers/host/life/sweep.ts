@@ -6,6 +6,7 @@ import type { FileSandboxes } from '../files/fileSandboxes.ts';
 import type { Lanes } from '../lanes.ts';
 import { computerLayout } from '../layout.ts';
 import { type ComputerRecord, listComputerIds, readRecord, removeComputerDir, writeRecord } from '../records.ts';
+import { syncHomes } from '../saves/btrfs.ts';
 import { endSwap } from '../saves/fill.ts';
 import type { Saves } from '../saves/saves.ts';
 import { clear, end, isRunning } from './end.ts';
@@ -21,6 +22,8 @@ export async function destroy(context: HostContext, record: ComputerRecord): Pro
   const { home } = computerLayout(layout, record.computerId);
   await disks.remove(unfinished(home));
   await disks.remove(home);
+  // After a power cut, a home that came back without its record would stay for ever.
+  if (disks.kind === 'limited') await syncHomes(layout.homes);
   removeComputerDir(layout, record.computerId);
   // The registry is one for single users and ranges.
   for (const uid of new Set([record.uid, record.nextUid, record.swap?.formerUid])) if (uid != null) uids?.free(uid);
