@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+const maxSends = 4
+
+// What the worker asks for (PUT /mounts/{computerId}).
+type mountSpec struct {
+	SpaceID    string `json:"spaceId"`
+	Name       string `json:"name"`
+	Target     string `json:"target"`
+	UID        uint32 `json:"uid"`
+	GID        uint32 `json:"gid"`
+	LocalDir   string `json:"localDir"`
+	SyncSocket string `json:"syncSocket"`
+}
+
+// drive is a space's drive as one computer sees it: a mount, the tree that is known of it, and what was written there.
+type drive struct {
+	fuse.RawFileSystem
+	spec     mountSpec
+	owner    fuse.Owner
+	outbox   *outbox
+	cache    *cache
+	local    *os.Root // nil: nothing stays local
+	localUID int
+	localGID int
+	notes    *notes
+	sends    chan struct{} // one place for each request that sends a content
+	ended    context.Context
+	end      context.CancelFunc
+	served   chan struct{}
+	server   *fuse.Server
+
+	mu         sync.Mutex
+	lastNumber uint64
+	nodes      map[uint64]*node
+	items      map[string]*node
+	containers map[string]*node // folders, by the id that their children have as parent
+	root       *node
+	revision   int64
+	access     string
+	freeBytes  *int64 // nil: no quota
+	maxFile    int64
+	removed    map[string]bool // items that were removed here, until the changes say so
+	unsent     map[*node]bool
+	// Bytes of files that are not sent, which the drive does not count yet.
+	unsentBytes int64
+
+	handles handles
+}
+
+// mountDrive makes the drive visible at its target.
+func mountDrive(ctx context.Context, spec mountSpec, o *outbox, c *cache) (*drive, error) {
+	d := &drive{RawFileSystem: fuse.NewDefaultRawFileSystem(), spec: spec, outbox: o, cache: c,
+		owner: fuse.Owner{Uid: spec.UID, Gid: spec.GID}, notes: newNotes(), sends: make(chan struct{}, maxSends),
+		served: make(chan struct{}), nodes: map[uint64]*node{}, items: map[string]*node{},
+		containers: map[string]*node{}, removed: map[string]bool{}, unsent: map[*node]bool{}}
+	d.handles.open = map[uint64]*handle{}
+	d.ended, d.end = context.WithCancel(context.Background())
+	var root rootAnswer
+	if err := o.backend.ask(ctx, "GET", "/root", nil, nil, &root); err != nil {
+		return nil, err
+	}
+	d.revision, d.access, d.freeBytes, d.maxFile = root.Revision, root.Access, root.FreeBytes, root.MaxFileBytes
+	root.Item.Kind = "folder"
+	d.root = d.know(root.Item)
+	if d.root.number != fuse.FUSE_ROOT_ID {
+		return nil, fmt.Errorf("the root is node %d", d.root.number)
+	}
+	if err := d.openLocal(); err != nil {
+		return nil, fmt.Errorf("the local folder: %w", err)
+	}
+	if err := unmountDead(spec.Target); err != nil {
+		return nil, err
+	}
+	isRoot := os.Geteuid() == 0
+	server, err := fuse.NewServer(d, spec.Target, &fuse.MountOptions{
+		FsName: "drive", Name: "atrium", AllowOther: isRoot, DirectMountStrict: isRoot,
+		Options: []string{"default_permissions"}, MaxBackground: 64, DisableXAttrs: true, EnableSymlinkCaching: true,
+		ExplicitDataCacheControl: true, ExtraCapabilities: fuse.CAP_READDIRPLUS_AUTO,
+	})
+	if err != nil {
+		d.closeLocal()
+		return nil, fmt.Errorf("mount: %w", err)
+	}
+	d.server = server
+	go func() {
+		defer close(d.served)
+		server.Serve()
+	}()
+	go d.notes.pass(server)
+	go d.follow(d.ended)
+	go d.watchWriters()
+	return d, nil
+}
+
+// close ends the mount. What could not be sent within the time is left in the outbox.
+func (d *drive) close(timeout time.Duration) error {
+	d.syncAll(timeout)
+	err := unmountLazily(d.spec.Target)
+	select {
+	case <-d.served:
+	case <-time.After(time.Second):
+		// A program still has a file open. Its requests are answered until it closes it.
+	}
+	d.syncAll(0)
+	d.end()
+	close(d.notes.isEnded)
+	d.leaveUnsent()
+	d.closeLocal()
+	return err
+}
+
+// refuse checks what the computer may do. Each operation asks it first.
+func (d *drive) refuse(isChange bool) fuse.Status {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.access == "none" {
+		return fuse.EACCES
+	}
+	if isChange && d.access != "write" {
+		return fuse.EROFS
+	}
+	return fuse.OK
+}
+
+func (d *drive) String() string { return "drive" }
+
+// status is what the kernel is told of an error.
+func (d *drive) status(err error) fuse.Status {
+	if err == nil {
+		return fuse.OK
+	}
+	errno := errnoOf(err)
+	if errno == syscall.EACCES {
+		if refused := d.refuse(true); refused != fuse.OK {
+			return refused
+		}
+	}
+	return fuse.Status(errno)
+}

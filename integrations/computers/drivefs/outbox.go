@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+const maxResendPause = 30 * time.Second
+
+// outbox is what a computer has written and the drive does not have yet. It outlives the computer's mount, and this
+// process.
+type outbox struct {
+	computerID string
+	backend    *backend
+	journal    *journal
+	cache      *cache
+	stop       context.CancelFunc
+	stopped    context.Context
+
+	mu sync.Mutex
+	// Entries without a file of a mount: of an earlier process, or of a mount that has ended. The oldest is first.
+	left      []*entry
+	isSending bool
+	isEmpty   chan struct{} // closed while nothing is left
+	failure   string
+}
+
+func openOutbox(computerID, stageDir string, b *backend, c *cache) (*outbox, error) {
+	j, entries, err := openJournal(filepath.Join(stageDir, computerID))
+	if err != nil {
+		return nil, err
+	}
+	o := &outbox{computerID: computerID, backend: b, journal: j, cache: c, isEmpty: make(chan struct{})}
+	o.stopped, o.stop = context.WithCancel(context.Background())
+	close(o.isEmpty)
+	o.leave(entries)
+	return o, nil
+}
+
+// leave sends entries in the background until the drive has them.
+func (o *outbox) leave(entries []*entry) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(entries) == 0 {
+		return
+	}
+	if len(o.left) == 0 {
+		o.isEmpty = make(chan struct{})
+	}
+	o.left = append(o.left, entries...)
+	if !o.isSending {
+		o.isSending = true
+		go o.sendLeft()
+	}
+}
+
+func (o *outbox) sendLeft() {
+	for pause := 100 * time.Millisecond; ; {
+		o.mu.Lock()
+		entries := slices.Clone(o.left)
+		o.mu.Unlock()
+		waiting := map[string]bool{} // files whose earlier content could not be sent
+		for _, each := range entries {
+			if waiting[each.Key] || o.stopped.Err() != nil {
+				continue
+			}
+			it, err := o.journal.put(o.stopped, o.backend, each)
+			if err != nil {
+				waiting[each.Key] = true
+				o.fail(err)
+				continue
+			}
+			pause = 100 * time.Millisecond
+			o.sent(each, it)
+		}
+		o.mu.Lock()
+		if len(o.left) == 0 {
+			o.isSending = false
+			close(o.isEmpty)
+			o.mu.Unlock()
+			return
+		}
+		o.mu.Unlock()
+		select {
+		case <-o.stopped.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, maxResendPause)
+	}
+}
+
+// sent makes a later content of the same file the next version of what was sent, and only then forgets the entry.
+func (o *outbox) sent(e *entry, it item) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, later := range o.left {
+		if later.Key == e.Key && later.Number > e.Number {
+			later.ItemID, later.BaseVersion = it.ID, it.Version
+			if o.journal.write(later) != nil {
+				return // it is sent again, which changes nothing
+			}
+		}
+	}
+	o.left = slices.DeleteFunc(o.left, func(each *entry) bool { return each == e })
+	o.failure = ""
+	o.finish(e, it)
+}
+
+// finish forgets an entry that was sent, and keeps its content for readers.
+func (o *outbox) finish(e *entry, it item) {
+	if it.Size == e.Size {
+		o.cache.take(e.SpaceID, &it, o.journal.dataOf(e.Number))
+	}
+	o.journal.remove(e.Number)
+}
+
+// fail notes why something could not be sent. It has no names: it is shown to operators.
+func (o *outbox) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.failure = "The worker does not answer."
+	var refused *refusal
+	if errors.As(err, &refused) {
+		o.failure = refused.Error()
+	}
+}
+
+func (o *outbox) succeed() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.failure = ""
+}
+
+// settle waits until nothing of an earlier mount is left, or the context ends.
+func (o *outbox) settle(ctx context.Context) {
+	o.mu.Lock()
+	isEmpty := o.isEmpty
+	o.mu.Unlock()
+	select {
+	case <-isEmpty:
+	case <-ctx.Done():
+	}
+}
+
+type unsent struct {
+	PendingFiles      int    `json:"pendingFiles"`
+	PendingBytes      int64  `json:"pendingBytes"`
+	OldestPendingAtMs *int64 `json:"oldestPendingAtMs"`
+	Error             string `json:"error,omitempty"`
+}
+
+func (u *unsent) add(bytes, sinceMs int64) {
+	u.PendingFiles++
+	u.PendingBytes += bytes
+	if u.OldestPendingAtMs == nil || *u.OldestPendingAtMs > sinceMs {
+		u.OldestPendingAtMs = &sinceMs
+	}
+}
+
+func (o *outbox) unsent() unsent {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	result := unsent{Error: o.failure}
+	for _, each := range o.left {
+		result.add(each.Size, each.ModifiedAtMs)
+	}
+	return result
+}
