@@ -6,6 +6,8 @@ COPY stack/store store
 RUN cd store && CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /atrium-store .
 COPY integrations/computers/agent agent
 RUN cd agent && CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /atrium-agent .
+COPY integrations/computers/drivefs drivefs
+RUN cd drivefs && CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /atrium-drivefs .
 
 FROM alpine:3.22 AS storage
 COPY --from=programs /atrium-store /usr/local/bin/
@@ -36,7 +38,7 @@ CMD ["api"]
 
 FROM product AS host
 USER root
-COPY --from=programs /atrium-agent /usr/local/bin/
+COPY --from=programs /atrium-agent /atrium-drivefs /usr/local/bin/
 RUN apt-get update \
  && apt-get install -y --no-install-recommends bubblewrap ca-certificates curl ffmpeg fonts-dejavu-core git jq less openbox openssh-client perl procps python3 python3-pip python3-venv tigervnc-standalone-server unzip vim-tiny x11-xkb-utils x11-xserver-utils xclip xkb-data xterm \
  && rm -rf /var/lib/apt/lists/*

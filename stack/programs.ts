@@ -69,6 +69,18 @@ const agent: GoProgram = {
   system: 'linux',
 };
 
+const driveSource = join(import.meta.dirname, '..', 'integrations', 'computers', 'drivefs');
+
+const driveDaemon: GoProgram = {
+  name: 'atrium-drivefs',
+  title: 'the drive of computers',
+  get version() {
+    return hashOf(driveSource);
+  },
+  source: { folder: driveSource },
+  buildTime: 'up to a minute on 2 cores',
+};
+
 /** The path of the `temporal` command: the machine's own, a cached one, a download, or a new build. */
 export async function getTemporal(context: StackContext): Promise<string> {
   return getProgram(context, temporal, downloadTemporal);
@@ -84,6 +96,11 @@ export async function getAgent(context: BuildContext): Promise<string> {
   return getProgram(context, agent);
 }
 
+/** The path of the program that shows computers their drive: the machine's own, a cached one, or a new build. */
+export async function getDriveDaemon(context: BuildContext): Promise<string> {
+  return getProgram(context, driveDaemon);
+}
+
 /** For `atrium doctor`: the path of a program of the stack, or how a start would get it. */
 export function describeProgram(
   name: string,
@@ -91,7 +108,7 @@ export function describeProgram(
 ): { missing: boolean; detail: string } {
   const found = findProgram(name, environment);
   if (found !== undefined) return { missing: false, detail: found };
-  const program = [temporal, objectStore, agent].find((candidate) => candidate.name === name);
+  const program = [temporal, objectStore, agent, driveDaemon].find((candidate) => candidate.name === name);
   if (program === undefined) {
     return canInstall({ environment })
       ? { missing: false, detail: 'missing; "npm start" installs it' }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { counted } from '../../base/text.ts';
 import type { Config } from '../../config/index.ts';
 import type { LaunchConfig } from '../../config/launch.ts';
@@ -6,6 +7,7 @@ import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts
 import { openDatabase } from '../../models/database/database.ts';
 import { describeBrowserPrograms } from '../../stack/browsers.ts';
 import { describeSandboxPrograms } from '../../stack/computers.ts';
+import { findProgram } from '../../stack/context.ts';
 import { describeDesktopPrograms } from '../../stack/desktops.ts';
 import { cachedGvisor } from '../../stack/gvisor.ts';
 import { describeProgram } from '../../stack/programs.ts';
@@ -36,6 +38,16 @@ export async function checkComputers(launch: LaunchConfig): Promise<CheckResult>
   if (missing.length > 0) return off(`they run, but ${missing.join('; ')}`);
   const limits = 'each with a user of its own and limits of CPU, memory, tasks and disk';
   return ok(room === undefined ? limits : `${limits}; ${room}`);
+}
+
+/** Whether computers can have their space's drive as files here. */
+export function checkDrive(launch: LaunchConfig): CheckResult {
+  if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
+  if (!existsSync('/dev/fuse')) return off('this machine has no /dev/fuse');
+  if (process.getuid?.() !== 0 && findProgram('fusermount3', launch.environment) === undefined)
+    return off('only root can mount it without fusermount3 (Debian and Ubuntu: apt-get install fuse3)');
+  const { missing, detail } = describeProgram('atrium-drivefs', launch);
+  return missing ? off(detail) : ok(detail);
 }
 
 /** The drivers that this machine has, and why each of the others is refused. */

@@ -7,7 +7,14 @@ import { faultOfDataDir } from '../../stack/folders.ts';
 import { describeGit } from '../../stack/git.ts';
 import { isPortFree } from '../../stack/ports.ts';
 import { describeProgram } from '../../stack/programs.ts';
-import { checkBrowsers, checkComputers, checkDesktops, checkDrivers, checkHosts } from '../computers/check.ts';
+import {
+  checkBrowsers,
+  checkComputers,
+  checkDesktops,
+  checkDrive,
+  checkDrivers,
+  checkHosts,
+} from '../computers/check.ts';
 import { type Check, type CheckResult, off, ok, slow, wrong } from './check.ts';
 import { checkDatabaseAccess, checkStorageAccess, checkTemporalAccess } from './checkAccess.ts';
 import { checkBackups } from './checkBackups.ts';
@@ -99,6 +106,7 @@ function ofThisMachine(launch: LaunchConfig, running: RunningAtrium | undefined)
     { name: 'computers', look: () => computers, answerMs: trialMs },
     // Drivers are checked after computers, since both checks try the same things.
     { name: 'drivers of computers', look: () => computers.then(() => checkDrivers(launch)), answerMs: 2 * trialMs },
+    { name: 'drive in computers', look: () => checkDrive(launch) },
     { name: 'desktops', look: () => checkDesktops(launch) },
     { name: 'browsers', look: () => checkBrowsers(launch) },
     ...(launch.need.temporal ? [{ name: 'temporal access', look: () => checkTemporalAccess(launch, running) }] : []),

@@ -1,6 +1,6 @@
 import { loadLaunchConfig } from '../../config/launch.ts';
 import { createHost } from '../../integrations/computers/host/createHost.ts';
-import { getAgent, shared } from '../../stack/programs.ts';
+import { getAgent, getDriveDaemon, shared } from '../../stack/programs.ts';
 import { createStackContext } from './stackContext.ts';
 
 export const { cacheDir } = loadLaunchConfig(process.env);
@@ -8,6 +8,11 @@ export const { cacheDir } = loadLaunchConfig(process.env);
 /** The agent of computers, built once for this user. */
 export function agentProgram(): Promise<string> {
   return getAgent(createStackContext({ cacheDir }));
+}
+
+/** The program that shows computers their drive, built once for this user. */
+export function driveDaemonProgram(): Promise<string> {
+  return getDriveDaemon(createStackContext({ cacheDir }));
 }
 
 /** Node as the computers of tests see it, so that tests can run programs with it. */

@@ -6,7 +6,7 @@ import { loadLaunchConfig } from '../../config/launch.ts';
 import { migrateInstallation } from '../../models/migrations/migrate.ts';
 import { lockDataDir, removeDataDir } from '../../stack/folders.ts';
 import { type Stack, startStack } from '../../stack/index.ts';
-import { getAgent } from '../../stack/programs.ts';
+import { getAgent, getDriveDaemon } from '../../stack/programs.ts';
 import { createEmptyDatabase, stackEnvironment } from './environment.ts';
 import { runServerVariable } from './runServer.ts';
 import { prepareSnapshot, schemaVariable } from './schemaSnapshot.ts';
@@ -56,7 +56,9 @@ export async function startTestStack(): Promise<void> {
     signal: abort.signal,
   });
   const context = { ...launch, dataDir, report, signal: abort.signal };
-  await getAgent(context); // or each test file would wait for its build
+  // Or each test file would wait for their builds.
+  await getAgent(context);
+  await getDriveDaemon(context);
   stack.onRestart(() => {
     keepsLogs = true;
   });
