@@ -91,6 +91,11 @@ func (d *drive) apply(it item) {
 	}
 	isShown := parent != nil && parent.isLoaded && isName(it.Name)
 	if n == nil {
+		if isShown {
+			if other := parent.children[keyOf(it.Name)]; other != nil && other.item.ID == "" && !other.isLocal {
+				return // probably our own, whose answer is still coming; if not, the answer says that there is a conflict
+			}
+		}
 		if isShown && it.Revision > parent.listed {
 			d.place(parent, d.know(it), it.Name)
 		}

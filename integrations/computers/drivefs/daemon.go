@@ -80,10 +80,7 @@ func (m *daemon) computer(id string) (*computer, error) {
 	if err != nil {
 		return nil, err
 	}
-	added := &computer{outbox: o}
-	if len(o.left) > 0 {
-		added.spaceID = o.left[0].SpaceID
-	}
+	added := &computer{outbox: o, spaceID: o.spaceID}
 	m.computers[id] = added
 	return added, nil
 }

@@ -347,8 +347,14 @@ func (d *drive) move(ctx context.Context, source, to *node, name string, target 
 	d.mu.Lock()
 	id, isTargetThere := source.item.ID, target != nil && target.item.ID != ""
 	d.mu.Unlock()
-	if target != nil && isTargetThere {
+	if isTargetThere {
 		d.keepContent(ctx, target)
+	}
+	if isTargetThere && id == "" && !target.isFile() { // a link has no versions
+		if err := d.trash(ctx, target.item.ID, false); err != nil {
+			return err
+		}
+		isTargetThere = false
 	}
 	var answer itemAnswer
 	if id != "" {

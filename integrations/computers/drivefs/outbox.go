@@ -15,6 +15,7 @@ const maxResendPause = 30 * time.Second
 // process.
 type outbox struct {
 	computerID string
+	spaceID    string // of what an earlier process has left
 	backend    *backend
 	journal    *journal
 	cache      *cache
@@ -37,6 +38,9 @@ func openOutbox(computerID, stageDir string, b *backend, c *cache) (*outbox, err
 	o := &outbox{computerID: computerID, backend: b, journal: j, cache: c, isEmpty: make(chan struct{})}
 	o.stopped, o.stop = context.WithCancel(context.Background())
 	close(o.isEmpty)
+	if len(entries) > 0 {
+		o.spaceID = entries[0].SpaceID
+	}
 	o.leave(entries)
 	return o, nil
 }

@@ -172,7 +172,7 @@ func clone(to, from *os.File) error {
 	return err
 }
 
-// commit makes an entry of what was written. When it returns, that outlives a crash.
+// commit makes an entry of what was written. When it returns, that outlives this process.
 func (d *drive) commit(n *node, w *writing) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -191,7 +191,7 @@ func (d *drive) commit(n *node, w *writing) error {
 		w.file, w.number = file, number
 	}
 	e.Number = w.number
-	err := w.file.Sync()
+	err := e.seal(w.file)
 	if err == nil {
 		err = d.outbox.journal.write(e)
 	}
@@ -234,7 +234,7 @@ func (d *drive) reenter(n *node, w *writing) error {
 	if old == nil {
 		return nil
 	}
-	e.Number, e.Size = old.Number, old.Size
+	e.Number, e.Size, e.Sha256 = old.Number, old.Size, old.Sha256
 	if err := d.outbox.journal.write(e); err != nil {
 		return err
 	}
