@@ -11,6 +11,8 @@ const (
 	changesWait    = 25 * time.Second
 	changesPause   = 250 * time.Millisecond
 	maxChangesWait = 2 * time.Second
+	// With more, what the kernel does not know is forgotten.
+	maxNodes = 100_000
 )
 
 type changesAnswer struct {
@@ -63,6 +65,36 @@ func (d *drive) take(answer *changesAnswer) {
 		d.apply(it)
 	}
 	d.revision = answer.Revision
+	if len(d.nodes) > maxNodes {
+		d.trim()
+	}
+}
+
+// trim forgets listings of which the kernel knows nothing any more. They are listed again when they are needed. mu is
+// held.
+func (d *drive) trim() {
+	for _, folder := range d.containers {
+		if !folder.isLoaded || folder.loading != nil || !folder.canForget() {
+			continue
+		}
+		for _, child := range folder.children {
+			delete(d.nodes, child.number)
+			delete(d.items, child.item.ID)
+			if child.isFolder() {
+				delete(d.containers, child.container())
+			}
+		}
+		folder.children, folder.sorted, folder.isLoaded = map[string]*node{}, nil, false
+	}
+}
+
+func (n *node) canForget() bool {
+	for _, child := range n.children {
+		if child.lookups > 0 || child.opens > 0 || child.writing != nil || child.isLocal || child.isLoaded {
+			return false
+		}
+	}
+	return len(n.children) > 0
 }
 
 // apply brings one changed item to the tree. What is known to be newer stays. mu is held.

@@ -11,7 +11,11 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-const maxSends = 4
+const (
+	maxSends = 4
+	// For the requests of one computer that wait for the worker. It can have any number of them.
+	maxRequestBytes = 64 << 20
+)
 
 // What the worker asks for (PUT /mounts/{computerId}).
 type mountSpec struct {
@@ -88,6 +92,7 @@ func mountDrive(ctx context.Context, spec mountSpec, o *outbox, c *cache) (*driv
 		FsName: "drive", Name: "atrium", AllowOther: isRoot, DirectMountStrict: isRoot,
 		Options: []string{"default_permissions"}, MaxBackground: 64, DisableXAttrs: true, EnableSymlinkCaching: true,
 		ExplicitDataCacheControl: true, ExtraCapabilities: fuse.CAP_READDIRPLUS_AUTO,
+		MaxInflightRequestBytes: maxRequestBytes,
 	})
 	if err != nil {
 		d.closeLocal()

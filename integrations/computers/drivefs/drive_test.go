@@ -531,22 +531,29 @@ func TestALinkInTheLocalFolderDoesNotLeadOut(t *testing.T) {
 	must(t, os.WriteFile(outside+"/secret", []byte("secret"), 0o644))
 	must(t, os.Mkdir(w.at("node_modules"), 0o755))
 	w.save("node_modules/own", "own")
-	local := w.path + ".local/" + rootID
-	must(t, os.Rename(local+"/node_modules", local+"/moved"))
-	must(t, os.Symlink(outside, local+"/node_modules"))
-	for _, path := range []string{"node_modules/secret", "node_modules/own"} {
-		if text, err := os.ReadFile(w.at(path)); err == nil && string(text) == "secret" {
-			// The computer's own kernel follows the link, as it may anywhere else: it is not the program that read this.
-			if target, _ := os.Readlink(w.at("node_modules")); target != outside {
-				t.Errorf("%s leads out", path)
-			}
+	must(t, os.MkdirAll(w.at("node_modules/sub"), 0o755))
+	w.save("node_modules/sub/own", "own")
+	// Who has the folder open asks the program for what is below it. (A path would lead to the link as any other link
+	// does, which the computer's own kernel follows.)
+	sub, err := syscall.Open(w.at("node_modules/sub"), syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
+	must(t, err)
+	defer syscall.Close(sub)
+	must(t, syscall.Fstat(sub, &syscall.Stat_t{}))
+	local := w.path + ".local/" + rootID + "/node_modules"
+	must(t, os.Rename(local+"/sub", local+"/moved"))
+	must(t, os.Symlink(outside, local+"/sub"))
+	for _, name := range []string{"secret", "planted"} {
+		if file, err := syscall.Openat(sub, name, syscall.O_RDWR|syscall.O_CREAT, 0o644); err == nil {
+			t.Errorf("%s was opened outside", name)
+			syscall.Close(file)
 		}
 	}
-	// The node that is known is a folder. Whatever the program does below it must not reach the link's target.
-	if err := os.WriteFile(w.at("node_modules/planted"), nil, 0o644); err == nil {
-		if target, _ := os.Readlink(w.at("node_modules")); target != outside {
-			t.Error("a file was made outside")
-		}
+	if syscall.Mkdirat(sub, "new", 0o755) == nil || syscall.Unlinkat(sub, "secret") == nil ||
+		syscall.Fchmodat(sub, "secret", 0o777, 0) == nil {
+		t.Error("a change outside succeeded")
+	}
+	if names := namesIn(t, outside); names != "secret" {
+		t.Errorf("outside is %s", names)
 	}
 	status, _ := w.control("DELETE", "/mounts/"+testComputer+"?timeoutMs=1000", nil)
 	if status != 204 {
@@ -654,6 +661,41 @@ func TestALogThatIsAppendedMakesFewVersions(t *testing.T) {
 	if versions := len(w.find("app.txt").versions); versions != 1 {
 		t.Errorf("there are %d old versions", versions)
 	}
+}
+
+func TestAnOpenFileIsSentWhenItIsQuiet(t *testing.T) {
+	w := mounted(t)
+	file, err := os.Create(w.at("log"))
+	must(t, err)
+	defer file.Close()
+	_, err = file.WriteString("first line\n")
+	must(t, err)
+	w.until("the first line is on the drive", func() bool { return w.content("log") == "first line\n" })
+	_, err = file.WriteString("second line\n")
+	must(t, err)
+	w.until("the second line is on the drive", func() bool { return w.content("log") == "first line\nsecond line\n" })
+}
+
+func TestAProgramThatWaitsForTheWorkerCanBeKilled(t *testing.T) {
+	w := mounted(t)
+	w.write("file", "text")
+	_, err := os.Stat(w.at("file"))
+	must(t, err)
+	asked, release := make(chan struct{}, 10), make(chan struct{})
+	defer close(release)
+	w.set(func() {
+		w.slow = func(r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/content") {
+				asked <- struct{}{}
+				<-release
+			}
+		}
+	})
+	cat := exec.Command("cat", w.at("file"))
+	must(t, cat.Start())
+	<-asked
+	must(t, cat.Process.Kill())
+	cat.Wait()
 }
 
 func TestSizesAndTimes(t *testing.T) {

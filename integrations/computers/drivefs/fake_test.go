@@ -35,6 +35,7 @@ type fake struct {
 	isAway   bool
 	resets   bool
 	paused   chan struct{} // PUTs wait until it is closed
+	slow     func(r *http.Request)
 }
 
 type fakeItem struct {
@@ -83,6 +84,12 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	} else if r.Method == "POST" {
 		json.NewDecoder(r.Body).Decode(&body)
+	}
+	f.mu.Lock()
+	slow := f.slow
+	f.mu.Unlock()
+	if slow != nil {
+		slow(r)
 	}
 	text := func(name string) string { value, _ := body[name].(string); return value }
 	f.mu.Lock()

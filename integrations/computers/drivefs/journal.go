@@ -50,6 +50,9 @@ const (
 	syncDelay = 100 * time.Millisecond
 	// The data of a larger file is synced before its entry is written. That of a smaller one is checked by its hash.
 	maxHashedBytes = 8 << 20
+	// The host's disk keeps this much free. What the drive does not take fast enough is refused before.
+	reserveBytes = 1 << 30
+	roomPause    = time.Second
 )
 
 // journal is one computer's folder of entries. Only this process uses it.
@@ -60,6 +63,8 @@ type journal struct {
 	mu        sync.Mutex
 	unsynced  map[uint64]bool
 	isSyncing bool
+	roomKnown time.Time
+	isRoom    bool
 }
 
 // openJournal reads the entries of a computer, the oldest first.
@@ -177,6 +182,19 @@ func (j *journal) remove(number uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.unsynced, number)
+}
+
+// hasRoom says whether the host's disk may take more.
+func (j *journal) hasRoom() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if time.Since(j.roomKnown) > roomPause {
+		var stat syscall.Statfs_t
+		isKnown := syscall.Statfs(j.dir, &stat) == nil
+		j.isRoom = !isKnown || stat.Bavail*uint64(stat.Bsize) > min(reserveBytes, stat.Blocks*uint64(stat.Bsize)/10)
+		j.roomKnown = time.Now()
+	}
+	return j.isRoom
 }
 
 func (j *journal) syncSoon(number uint64) {

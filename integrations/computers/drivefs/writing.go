@@ -103,6 +103,9 @@ func (d *drive) allow(w *writing, size int64) error {
 	if d.maxFile > 0 && size > d.maxFile {
 		return syscall.EFBIG
 	}
+	if size > w.counted && !d.outbox.journal.hasRoom() {
+		return syscall.ENOSPC
+	}
 	if d.freeBytes != nil && size > w.counted && d.unsentBytes+size-w.counted > *d.freeBytes {
 		return syscall.ENOSPC
 	}
