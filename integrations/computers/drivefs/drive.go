@@ -103,6 +103,9 @@ func mountDrive(ctx context.Context, spec mountSpec, o *outbox, c *cache) (*driv
 		defer close(d.served)
 		server.Serve()
 	}()
+	// The kernel learns the root's mode before any note can come. Otherwise it would drop the first answer as outdated, and
+	// refuse everybody.
+	os.Stat(spec.Target)
 	go d.notes.pass(server)
 	go d.follow(d.ended)
 	go d.watchWriters()

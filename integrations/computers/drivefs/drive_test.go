@@ -721,7 +721,9 @@ func TestSizesAndTimes(t *testing.T) {
 	if it := w.find("copied"); it.ModifiedAtMs != when.UnixMilli() || !it.Executable {
 		t.Errorf("the drive has %+v", it.item)
 	}
-	must(t, os.Chown(w.at("copied"), 12, 34))
+	if os.Getuid() == 0 { // who unpacks an archive as root sets owners
+		must(t, os.Chown(w.at("copied"), 12, 34))
+	}
 }
 
 func TestAnOpenFileOutlivesItsName(t *testing.T) {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findProgram } from '../../../stack/context.ts';
@@ -12,6 +12,11 @@ function whyNot(): string | undefined {
   if (!existsSync('/dev/fuse')) return 'there is no /dev/fuse';
   if (process.getuid?.() !== 0 && findProgram('fusermount3', process.env) === undefined)
     return 'only root can mount without fusermount3';
+  try {
+    accessSync('/dev/fuse', constants.R_OK | constants.W_OK);
+  } catch {
+    return 'this user may not use /dev/fuse';
+  }
   return undefined;
 }
 
