@@ -11,8 +11,9 @@ const (
 	changesWait    = 25 * time.Second
 	changesPause   = 250 * time.Millisecond
 	maxChangesWait = 2 * time.Second
-	// With more, what the kernel does not know is forgotten.
-	maxNodes = 100_000
+	// With more, listings are forgotten that were not used for this time and of which the kernel knows nothing.
+	maxNodes   = 200_000
+	unusedTime = 10 * time.Minute
 )
 
 type changesAnswer struct {
@@ -33,6 +34,9 @@ func (d *drive) follow(ctx context.Context) {
 		d.mu.Unlock()
 		var answer changesAnswer
 		if err := d.outbox.backend.askOnce(ctx, "GET", "/changes", query, nil, &answer); err != nil {
+			if isStatus(err, 403) || isStatus(err, 404) {
+				d.allowNothing() // there is no such computer any more
+			}
 			select {
 			case <-ctx.Done():
 			case <-time.After(pause):
@@ -44,6 +48,16 @@ func (d *drive) follow(ctx context.Context) {
 		d.mu.Lock()
 		d.take(&answer)
 		d.mu.Unlock()
+	}
+}
+
+// allowNothing ends all access, until the worker says otherwise.
+func (d *drive) allowNothing() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.access != "none" {
+		d.access = "none"
+		d.tellOfAll()
 	}
 }
 
@@ -70,11 +84,10 @@ func (d *drive) take(answer *changesAnswer) {
 	}
 }
 
-// trim forgets listings of which the kernel knows nothing any more. They are listed again when they are needed. mu is
-// held.
+// trim forgets listings. They are listed again when they are needed. mu is held.
 func (d *drive) trim() {
 	for _, folder := range d.containers {
-		if !folder.isLoaded || folder.loading != nil || !folder.canForget() {
+		if !folder.isLoaded || folder.loading != nil || time.Since(folder.used) < unusedTime || !folder.canForget() {
 			continue
 		}
 		for _, child := range folder.children {

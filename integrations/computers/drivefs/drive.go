@@ -91,7 +91,7 @@ func mountDrive(ctx context.Context, spec mountSpec, o *outbox, c *cache) (*driv
 	server, err := fuse.NewServer(d, spec.Target, &fuse.MountOptions{
 		FsName: "drive", Name: "atrium", AllowOther: isRoot, DirectMountStrict: isRoot,
 		Options: []string{"default_permissions"}, MaxBackground: 64, DisableXAttrs: true, EnableSymlinkCaching: true,
-		ExplicitDataCacheControl: true, ExtraCapabilities: fuse.CAP_READDIRPLUS_AUTO,
+		ExplicitDataCacheControl: true,
 		MaxInflightRequestBytes: maxRequestBytes,
 	})
 	if err != nil {
@@ -123,6 +123,7 @@ func (d *drive) close(timeout time.Duration) error {
 	}
 	d.syncAll(0)
 	d.end()
+	d.allowNothing() // nobody would take it away later
 	close(d.notes.isEnded)
 	d.leaveUnsent()
 	d.closeLocal()

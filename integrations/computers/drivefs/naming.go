@@ -31,6 +31,9 @@ func (d *drive) folder(cancel <-chan struct{}, number uint64) (*node, fuse.Statu
 	d.mu.Lock()
 	n := d.nodes[number]
 	isReady := n != nil && (n.isLoaded || n.isLocal)
+	if n != nil {
+		n.used = time.Now()
+	}
 	d.mu.Unlock()
 	if n == nil {
 		return nil, fuse.ENOENT

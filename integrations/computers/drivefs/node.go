@@ -53,6 +53,7 @@ type node struct {
 	loading       chan struct{} // closed when the current listing ends
 	during        []item        // changes that came during the listing
 	listed        int64         // the revision that the listing has at least
+	used          time.Time     // when a name in it was last asked for
 	isPrefetching bool
 	ignore        *ignoreRules // of the folder's .driveignore
 	// Of a file that is being written or was not sent yet.
@@ -95,8 +96,19 @@ func (d *drive) newNode(mode uint32) *node {
 	return n
 }
 
+// intern makes items share the strings that most of them have. mu is held.
+func (it *item) intern(d *drive) {
+	if parent := d.containers[it.ParentID]; parent != nil && parent.item.Kind != "app" {
+		it.ParentID = parent.item.ID
+	}
+	if it.Kind == "file" {
+		it.Kind = "file"
+	}
+}
+
 // know makes the node of an item, or brings the one that is there up to date. mu is held.
 func (d *drive) know(it item) *node {
+	it.intern(d)
 	n := d.items[it.ID]
 	if n == nil || n.mode != modeOf(it.Kind) {
 		n = d.newNode(modeOf(it.Kind))
