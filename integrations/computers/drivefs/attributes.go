@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -120,6 +121,17 @@ func (d *drive) setTimeAndMode(cancel <-chan struct{}, n *node, in *fuse.SetAttr
 	if !hasTime && !hasMode {
 		return fuse.OK
 	}
+	set := func() {
+		if hasTime {
+			n.modified = modified.Truncate(time.Millisecond)
+		}
+		if hasMode {
+			n.executable = mode&0o100 != 0
+		}
+	}
+	if isDone, err := d.setWhileSending(n, set); isDone {
+		return d.status(err)
+	}
 	ctx, stop := interruptible(cancel)
 	defer stop()
 	give, err := d.holdSending(ctx, n, patience)
@@ -139,26 +151,50 @@ func (d *drive) setTimeAndMode(cancel <-chan struct{}, n *node, in *fuse.SetAttr
 		if hasMode {
 			body["executable"] = mode&0o100 != 0
 		}
-		var answer itemAnswer
-		if err := d.outbox.backend.ask(ctx, "POST", "/attributes", nil, body, &answer); err != nil {
+		if err := d.tellAttributes(ctx, n, body); err != nil {
 			return d.status(err)
 		}
-		d.mu.Lock()
-		n.item.Revision = max(n.item.Revision, answer.Item.Revision)
-		d.mu.Unlock()
 	}
 	d.mu.Lock()
-	if hasTime {
-		n.modified = modified.Truncate(time.Millisecond)
-	}
-	if hasMode {
-		n.executable = mode&0o100 != 0
-	}
+	set()
 	d.mu.Unlock()
 	if !isUnsent {
 		return fuse.OK
 	}
 	return d.status(d.reenter(n, w))
+}
+
+// setWhileSending sets what `sent` will find different, without waiting for a large file.
+func (d *drive) setWhileSending(n *node, set func()) (isDone bool, err error) {
+	d.mu.Lock()
+	w := n.writing
+	d.mu.Unlock()
+	if w == nil {
+		return false, nil
+	}
+	w.mu.Lock() // so the entry does not end meanwhile
+	defer w.mu.Unlock()
+	d.mu.Lock()
+	e := w.entry
+	if e == nil || w.current != e {
+		d.mu.Unlock()
+		return false, nil
+	}
+	set()
+	modifiedAtMs, executable := n.modified.UnixMilli(), n.executable
+	d.mu.Unlock()
+	return true, d.outbox.journal.amend(e, func() { e.ModifiedAtMs, e.Executable = modifiedAtMs, executable })
+}
+
+func (d *drive) tellAttributes(ctx context.Context, n *node, body map[string]any) error {
+	var answer itemAnswer
+	if err := d.outbox.backend.ask(ctx, "POST", "/attributes", nil, body, &answer); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n.item.Revision = max(n.item.Revision, answer.Item.Revision)
+	return nil
 }
 
 func (d *drive) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {

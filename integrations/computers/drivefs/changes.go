@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -117,6 +118,9 @@ func (d *drive) apply(it item) {
 		// Removed here. An older change may still come, but no later one before this.
 		if !it.Live {
 			delete(d.removed, it.ID)
+			for _, folder := range d.containers {
+				folder.during = slices.DeleteFunc(folder.during, func(each item) bool { return each.ID == it.ID })
+			}
 		}
 		return
 	}

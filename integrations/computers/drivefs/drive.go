@@ -92,7 +92,7 @@ func mountDrive(ctx context.Context, spec mountSpec, o *outbox, c *cache) (*driv
 		FsName: "drive", Name: "atrium", AllowOther: isRoot, DirectMountStrict: isRoot,
 		Options: []string{"default_permissions"}, MaxBackground: 64, DisableXAttrs: true, EnableSymlinkCaching: true,
 		ExplicitDataCacheControl: true,
-		MaxInflightRequestBytes: maxRequestBytes,
+		MaxInflightRequestBytes:  maxRequestBytes,
 	})
 	if err != nil {
 		d.closeLocal()

@@ -75,7 +75,10 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	var body map[string]any
 	var content []byte
 	if r.Method == "PUT" {
-		content, _ = io.ReadAll(r.Body)
+		var err error
+		if content, err = io.ReadAll(r.Body); err != nil {
+			return // the program was killed while it sent
+		}
 		f.mu.Lock()
 		paused := f.paused
 		f.mu.Unlock()

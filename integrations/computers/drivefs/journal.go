@@ -59,6 +59,8 @@ const (
 type journal struct {
 	dir     string
 	numbers atomic.Uint64
+	// Guards the fields of entries that are sent.
+	amending sync.Mutex
 
 	mu        sync.Mutex
 	unsynced  map[uint64]bool
@@ -159,6 +161,14 @@ func (j *journal) newData() (uint64, *os.File, error) {
 	return number, file, err
 }
 
+// amend changes an entry that is there, also while it is sent.
+func (j *journal) amend(e *entry, change func()) error {
+	j.amending.Lock()
+	defer j.amending.Unlock()
+	change()
+	return j.write(e)
+}
+
 // write writes an entry, or replaces one that is there.
 func (j *journal) write(e *entry) error {
 	text, err := json.Marshal(e)
@@ -246,8 +256,7 @@ func syncPath(path string) error {
 func (j *journal) put(ctx context.Context, b *backend, e *entry) (item, error) {
 	it, err := j.putOnce(ctx, b, e)
 	if isStatus(err, 404) && e.ItemID != "" {
-		e.ItemID = ""
-		if err = j.write(e); err == nil {
+		if err = j.amend(e, func() { e.ItemID = "" }); err == nil {
 			it, err = j.putOnce(ctx, b, e)
 		}
 	}
@@ -256,8 +265,7 @@ func (j *journal) put(ctx context.Context, b *backend, e *entry) (item, error) {
 		if b.askOnce(ctx, "GET", "/root", nil, nil, &root) != nil || root.Item.ID == e.ParentID {
 			return it, err
 		}
-		e.ParentID = root.Item.ID
-		if err = j.write(e); err == nil {
+		if err = j.amend(e, func() { e.ParentID = root.Item.ID }); err == nil {
 			it, err = j.putOnce(ctx, b, e)
 		}
 	}
@@ -270,6 +278,7 @@ func (j *journal) putOnce(ctx context.Context, b *backend, e *entry) (item, erro
 		return item{}, err
 	}
 	defer file.Close()
+	j.amending.Lock()
 	query := url.Values{
 		"parentId": {e.ParentID}, "name": {e.Name}, "modifiedAtMs": {strconv.FormatInt(e.ModifiedAtMs, 10)},
 		"executable": {strconv.FormatBool(e.Executable)}, "session": {e.Session},
@@ -278,6 +287,7 @@ func (j *journal) putOnce(ctx context.Context, b *backend, e *entry) (item, erro
 		query.Set("itemId", e.ItemID)
 		query.Set("baseVersion", strconv.FormatInt(e.BaseVersion, 10))
 	}
+	j.amending.Unlock()
 	var body io.Reader
 	if e.Size > 0 {
 		body = io.LimitReader(file, e.Size)

@@ -13,6 +13,7 @@ const (
 	renameNoReplace = 1 // RENAME_NOREPLACE
 	// How long a removal waits for a content that is being sent.
 	removalPatience = 5 * time.Second
+	renamePatience  = 10 * time.Minute
 )
 
 // changeable returns a folder in which a name may be made, changed or removed.
@@ -252,7 +253,7 @@ func (d *drive) trash(ctx context.Context, itemID string, onlyIfEmpty bool) erro
 
 // gone takes a node away that was removed here, with what was written to it. mu is held.
 func (d *drive) gone(n *node) {
-	if n.item.ID != "" {
+	if n.item.ID != "" && !n.isGone { // otherwise the changes have said so already
 		d.removed[n.item.ID] = true
 	}
 	if n.writing != nil {
@@ -306,14 +307,14 @@ func (d *drive) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newNa
 	}
 	ctx, stop := interruptible(cancel)
 	defer stop()
-	for _, each := range []*node{source, target} {
-		if each == nil {
-			continue
-		}
-		give, err := d.holdSending(ctx, each, patience)
-		if err != nil {
-			return d.status(err)
-		}
+	// A request with a file's old name has to end first. It may be a large file.
+	give, err := d.holdSending(ctx, source, renamePatience)
+	if err != nil {
+		return d.status(err)
+	}
+	defer give()
+	if target != nil {
+		give, _ := d.holdSending(ctx, target, removalPatience)
 		defer give()
 	}
 	if err := d.move(ctx, source, to, newName, target); err != nil {

@@ -104,8 +104,7 @@ func (o *outbox) sent(e *entry, it item) {
 	defer o.mu.Unlock()
 	for _, later := range o.left {
 		if later.Key == e.Key && later.Number > e.Number {
-			later.ItemID, later.BaseVersion = it.ID, it.Version
-			if o.journal.write(later) != nil {
+			if o.journal.amend(later, func() { later.ItemID, later.BaseVersion = it.ID, it.Version }) != nil {
 				return // it is sent again, which changes nothing
 			}
 		}

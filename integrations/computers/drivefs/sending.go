@@ -52,12 +52,19 @@ func (d *drive) send(ctx context.Context, n *node, w *writing) error {
 		if e == nil {
 			return nil
 		}
+		began := time.Now()
 		it, err := d.put(ctx, e)
 		if err != nil {
 			d.failed(n, w, err)
 			return err
 		}
-		d.sent(n, w, e, it)
+		if attributes := d.sent(n, w, e, it); attributes != nil {
+			d.tellAttributes(ctx, n, attributes)
+		}
+		d.mu.Lock()
+		w.notBefore = time.Now().Add(sendRest * time.Since(began))
+		d.mu.Unlock()
+		d.retireNow(n, w)
 	}
 }
 
@@ -85,8 +92,9 @@ func (d *drive) failed(n *node, w *writing, err error) {
 	}
 }
 
-// sent makes the file the item that the drive has now. A content that was written meanwhile becomes its next version.
-func (d *drive) sent(n *node, w *writing, e *entry, it item) {
+// sent makes the file the item that the drive has now. A content that was written meanwhile becomes its next version. It
+// returns the attributes that were set meanwhile.
+func (d *drive) sent(n *node, w *writing, e *entry, it item) (attributes map[string]any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	d.mu.Lock()
@@ -99,6 +107,11 @@ func (d *drive) sent(n *node, w *writing, e *entry, it item) {
 	if !isGone {
 		d.become(n, it)
 	}
+	isDifferent := later == nil && !isGone && !w.isDirty &&
+		(n.modified.UnixMilli() != it.ModifiedAtMs || n.executable != it.Executable)
+	if isDifferent {
+		attributes = map[string]any{"itemId": it.ID, "modifiedAtMs": n.modified.UnixMilli(), "executable": n.executable}
+	}
 	if d.freeBytes != nil {
 		free := *d.freeBytes - e.Size
 		d.freeBytes = &free
@@ -109,18 +122,15 @@ func (d *drive) sent(n *node, w *writing, e *entry, it item) {
 		// It was removed while it was sent.
 		go d.trash(d.ended, it.ID, false)
 		d.outbox.journal.remove(e.Number)
-		return
+		return nil
 	}
 	if later != nil {
-		later.ItemID, later.BaseVersion = it.ID, it.Version
-		if d.outbox.journal.write(later) != nil {
-			return // both are sent again after a crash, which changes nothing
+		if d.outbox.journal.amend(later, func() { later.ItemID, later.BaseVersion = it.ID, it.Version }) != nil {
+			return attributes // both are sent again after a crash, which changes nothing
 		}
 	}
 	d.outbox.finish(e, it)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.retire(n, w)
+	return attributes
 }
 
 // become makes a file that was sent the item that the drive answered. After a conflict that is another one than before,
@@ -144,9 +154,6 @@ func (d *drive) become(n *node, it item) {
 		return
 	}
 	n.item = it
-	if !n.writing.isDirty {
-		n.executable = it.Executable
-	}
 	if parent == nil || it.ParentID == parent.container() && it.Name == name {
 		return
 	}

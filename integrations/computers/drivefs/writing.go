@@ -17,6 +17,8 @@ const (
 	quietTime    = time.Second
 	maxUnsentAge = 5 * time.Second
 	watchPause   = 250 * time.Millisecond
+	// So much longer than a file took to send, it rests before it is sent again while it is open: each time all of it is.
+	sendRest = 4
 	// A new file is not sent at once: programs write a temporary name and rename it, or delete it.
 	newFileDelay = 150 * time.Millisecond
 )
@@ -50,6 +52,8 @@ type writing struct {
 	isOld     bool
 	counted   int64
 	nextPause time.Duration
+	// A file that is being written is not sent again before.
+	notBefore time.Time
 }
 
 func (w *writing) isUnsent() bool { return w != nil && (w.isDirty || w.entry != nil) }
@@ -283,7 +287,7 @@ func (d *drive) watchWriters() {
 		for n := range d.unsent {
 			w := n.writing
 			isDue := w.isDirty && (time.Since(w.lastChange) > quietTime || time.Since(w.firstChange) > maxUnsentAge)
-			if isDue && !w.isEmptied {
+			if isDue && !w.isEmptied && time.Now().After(w.notBefore) {
 				due = append(due, n)
 			}
 		}
