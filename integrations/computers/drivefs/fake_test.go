@@ -30,6 +30,7 @@ type fake struct {
 	access   string
 	free     *int64
 	lastID   int
+	listed   map[string][]*fakeItem
 	requests []string // method and path, with what they change
 	refuse   func(r *http.Request) int
 	isAway   bool
@@ -48,7 +49,8 @@ type fakeItem struct {
 const rootID = "itm_root"
 
 func newFake(t testing.TB) *fake {
-	f := &fake{t: t, socket: t.TempDir() + "/backend", items: map[string]*fakeItem{}, access: "write"}
+	f := &fake{t: t, socket: t.TempDir() + "/backend", items: map[string]*fakeItem{}, access: "write",
+		listed: map[string][]*fakeItem{}}
 	f.changed = sync.NewCond(&f.mu)
 	f.items[rootID] = &fakeItem{item: item{ID: rootID, Kind: "folder", Live: true}}
 	f.listen()
@@ -190,7 +192,11 @@ func (f *fake) named(parentID, name string) *fakeItem {
 }
 
 func (f *fake) children(w http.ResponseWriter, folderID, after string) {
-	all := f.in(folderID)
+	all := f.listed[folderID]
+	if after == "" {
+		all = f.in(folderID)
+		f.listed[folderID] = all // the next pages are of the same list
+	}
 	from := sort.Search(len(all), func(at int) bool { return all[at].Name > after })
 	page, next := all[from:], ""
 	if len(page) > 5000 {
@@ -209,8 +215,8 @@ func (f *fake) changes(w http.ResponseWriter, r *http.Request) {
 	access := f.access
 	stop := time.AfterFunc(2*time.Second, f.changed.Broadcast)
 	defer stop.Stop()
-	defer func(began time.Time) {}(time.Now())
-	for began := time.Now(); f.revision <= after && f.access == access && !f.resets && time.Since(began) < 2*time.Second; {
+	isNews := func() bool { return f.revision > after || f.access != access || f.resets }
+	for began := time.Now(); !isNews() && time.Since(began) < 2*time.Second; {
 		f.changed.Wait()
 	}
 	items := []item{}

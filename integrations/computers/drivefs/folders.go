@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -119,17 +120,17 @@ func (d *drive) entriesOf(n *node) ([]dirEntry, error) {
 	defer folder.Close()
 	found, err := folder.ReadDir(-1)
 	for _, each := range found {
-		entries = append(entries, dirEntry{name: each.Name(), mode: uint32(modeBits(each.Type().IsDir(), each.Type().IsRegular()))})
+		entries = append(entries, dirEntry{name: each.Name(), mode: typeOf(each)})
 	}
 	slices.SortFunc(entries[2:], func(a, b dirEntry) int { return strings.Compare(a.name, b.name) })
 	return entries, err
 }
 
-func modeBits(isFolder, isFile bool) int {
+func typeOf(each os.DirEntry) uint32 {
 	switch {
-	case isFolder:
+	case each.IsDir():
 		return syscall.S_IFDIR
-	case isFile:
+	case each.Type().IsRegular():
 		return syscall.S_IFREG
 	}
 	return syscall.S_IFLNK

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -159,149 +155,4 @@ func (j *journal) newData() (uint64, *os.File, error) {
 	number := j.numbers.Add(1)
 	file, err := os.OpenFile(j.dataOf(number), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	return number, file, err
-}
-
-// amend changes an entry that is there, also while it is sent.
-func (j *journal) amend(e *entry, change func()) error {
-	j.amending.Lock()
-	defer j.amending.Unlock()
-	change()
-	return j.write(e)
-}
-
-// write writes an entry, or replaces one that is there.
-func (j *journal) write(e *entry) error {
-	text, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	name := fmt.Sprintf("%s/%016x", j.dir, e.Number)
-	if err = os.WriteFile(name+".new", text, 0o600); err == nil {
-		err = os.Rename(name+".new", name+".json")
-	}
-	if err == nil {
-		j.syncSoon(e.Number)
-	}
-	return err
-}
-
-// remove forgets an entry and its data. The entry goes first: data without an entry means nothing.
-func (j *journal) remove(number uint64) {
-	os.Remove(fmt.Sprintf("%s/%016x.json", j.dir, number))
-	os.Remove(j.dataOf(number))
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	delete(j.unsynced, number)
-}
-
-// hasRoom says whether the host's disk may take more.
-func (j *journal) hasRoom() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if time.Since(j.roomKnown) > roomPause {
-		var stat syscall.Statfs_t
-		isKnown := syscall.Statfs(j.dir, &stat) == nil
-		j.isRoom = !isKnown || stat.Bavail*uint64(stat.Bsize) > min(reserveBytes, stat.Blocks*uint64(stat.Bsize)/10)
-		j.roomKnown = time.Now()
-	}
-	return j.isRoom
-}
-
-func (j *journal) syncSoon(number uint64) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.unsynced[number] = true
-	if !j.isSyncing {
-		j.isSyncing = true
-		time.AfterFunc(syncDelay, j.sync)
-	}
-}
-
-func (j *journal) sync() {
-	for {
-		j.mu.Lock()
-		numbers := slices.Sorted(maps.Keys(j.unsynced))
-		clear(j.unsynced)
-		j.isSyncing = len(numbers) > 0
-		j.mu.Unlock()
-		if len(numbers) == 0 {
-			return
-		}
-		for _, number := range numbers {
-			for _, path := range []string{j.dataOf(number), fmt.Sprintf("%s/%016x.json", j.dir, number)} {
-				noteFailure(syncPath(path))
-			}
-		}
-		noteFailure(syncPath(j.dir))
-	}
-}
-
-func noteFailure(err error) {
-	if err != nil && !errors.Is(err, os.ErrNotExist) { // sent meanwhile
-		fmt.Fprintf(os.Stderr, "The journal could not be synced: %v\n", err)
-	}
-}
-
-func syncPath(path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	return file.Sync()
-}
-
-// put sends an entry once, and returns the item that the drive has now. A file whose item is in the trash becomes a new
-// one, and one whose folder is in the trash becomes one in the drive's root: nothing that was written is lost.
-func (j *journal) put(ctx context.Context, b *backend, e *entry) (item, error) {
-	it, err := j.putOnce(ctx, b, e)
-	if isStatus(err, 404) && e.ItemID != "" {
-		if err = j.amend(e, func() { e.ItemID = "" }); err == nil {
-			it, err = j.putOnce(ctx, b, e)
-		}
-	}
-	if isStatus(err, 404) {
-		var root rootAnswer
-		if b.askOnce(ctx, "GET", "/root", nil, nil, &root) != nil || root.Item.ID == e.ParentID {
-			return it, err
-		}
-		if err = j.amend(e, func() { e.ParentID = root.Item.ID }); err == nil {
-			it, err = j.putOnce(ctx, b, e)
-		}
-	}
-	return it, err
-}
-
-func (j *journal) putOnce(ctx context.Context, b *backend, e *entry) (item, error) {
-	file, err := os.Open(j.dataOf(e.Number))
-	if err != nil {
-		return item{}, err
-	}
-	defer file.Close()
-	j.amending.Lock()
-	query := url.Values{
-		"parentId": {e.ParentID}, "name": {e.Name}, "modifiedAtMs": {strconv.FormatInt(e.ModifiedAtMs, 10)},
-		"executable": {strconv.FormatBool(e.Executable)}, "session": {e.Session},
-	}
-	if e.ItemID != "" {
-		query.Set("itemId", e.ItemID)
-		query.Set("baseVersion", strconv.FormatInt(e.BaseVersion, 10))
-	}
-	j.amending.Unlock()
-	var body io.Reader
-	if e.Size > 0 {
-		body = io.LimitReader(file, e.Size)
-	}
-	response, err := b.send(ctx, "PUT", "/files", query, body, e.Size)
-	if err != nil {
-		return item{}, err
-	}
-	defer response.Body.Close()
-	var answer itemAnswer
-	err = json.NewDecoder(response.Body).Decode(&answer)
-	io.Copy(io.Discard, response.Body)
-	if err == nil && answer.Item.ID == "" {
-		err = syscall.EIO
-	}
-	return answer.Item, err
 }

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// amend changes an entry that is there, also while it is sent.
+func (j *journal) amend(e *entry, change func()) error {
+	j.amending.Lock()
+	defer j.amending.Unlock()
+	change()
+	return j.write(e)
+}
+
+// write writes an entry, or replaces one that is there.
+func (j *journal) write(e *entry) error {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("%s/%016x", j.dir, e.Number)
+	if err = os.WriteFile(name+".new", text, 0o600); err == nil {
+		err = os.Rename(name+".new", name+".json")
+	}
+	if err == nil {
+		j.syncSoon(e.Number)
+	}
+	return err
+}
+
+// remove forgets an entry and its data. The entry goes first: data without an entry means nothing.
+func (j *journal) remove(number uint64) {
+	os.Remove(fmt.Sprintf("%s/%016x.json", j.dir, number))
+	os.Remove(j.dataOf(number))
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.unsynced, number)
+}
+
+// hasRoom says whether the host's disk may take more.
+func (j *journal) hasRoom() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if time.Since(j.roomKnown) > roomPause {
+		var stat syscall.Statfs_t
+		isKnown := syscall.Statfs(j.dir, &stat) == nil
+		j.isRoom = !isKnown || stat.Bavail*uint64(stat.Bsize) > min(reserveBytes, stat.Blocks*uint64(stat.Bsize)/10)
+		j.roomKnown = time.Now()
+	}
+	return j.isRoom
+}
+
+func (j *journal) syncSoon(number uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.unsynced[number] = true
+	if !j.isSyncing {
+		j.isSyncing = true
+		time.AfterFunc(syncDelay, j.sync)
+	}
+}
+
+func (j *journal) sync() {
+	for {
+		j.mu.Lock()
+		numbers := slices.Sorted(maps.Keys(j.unsynced))
+		clear(j.unsynced)
+		j.isSyncing = len(numbers) > 0
+		j.mu.Unlock()
+		if len(numbers) == 0 {
+			return
+		}
+		for _, number := range numbers {
+			for _, path := range []string{j.dataOf(number), fmt.Sprintf("%s/%016x.json", j.dir, number)} {
+				noteFailure(syncPath(path))
+			}
+		}
+		noteFailure(syncPath(j.dir))
+	}
+}
+
+func noteFailure(err error) {
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // sent meanwhile
+		fmt.Fprintf(os.Stderr, "The journal could not be synced: %v\n", err)
+	}
+}
+
+func syncPath(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return file.Sync()
+}
