@@ -140,10 +140,10 @@ func (d *drive) setTimeAndMode(cancel <-chan struct{}, n *node, in *fuse.SetAttr
 	}
 	defer give()
 	d.mu.Lock()
-	w, id, isUnsent := n.writing, n.item.ID, n.writing.isUnsent()
+	w, id, isUnsent, isGone := n.writing, n.item.ID, n.writing.isUnsent(), n.isGone
 	d.mu.Unlock()
 	// A folder's time is the one of its last change here.
-	if !isUnsent && id != "" && n.isFile() && !n.isGone {
+	if !isUnsent && id != "" && n.isFile() && !isGone {
 		body := map[string]any{"itemId": id}
 		if hasTime {
 			body["modifiedAtMs"] = modified.UnixMilli()

@@ -159,11 +159,11 @@ func (d *drive) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 		n.kept = nil
 	}
 	d.release(n)
-	w := n.writing
+	w, isGone := n.writing, n.isGone
 	d.mu.Unlock()
 	if isLast {
 		d.closed(n)
-	} else if w != nil && n.isGone {
+	} else if w != nil && isGone {
 		d.retireNow(n, w)
 	}
 }

@@ -43,6 +43,7 @@ type node struct {
 	isStale bool
 
 	// Of a folder.
+	containerID   string
 	children      map[string]*node // by keyOf(name)
 	sorted        []*node          // the children by name, or nil
 	isLoaded      bool
@@ -65,12 +66,14 @@ func (n *node) isFolder() bool { return n.mode == syscall.S_IFDIR }
 
 func (n *node) isFile() bool { return n.mode == syscall.S_IFREG }
 
-// container is the id by which the worker knows a folder as the parent of others.
-func (n *node) container() string {
-	if n.item.Kind == "app" {
-		return "app:" + n.item.ID
+// container is the id by which the worker knows a folder as the parent of others. It never changes.
+func (n *node) container() string { return n.containerID }
+
+func containerOf(it *item) string {
+	if it.Kind == "app" {
+		return "app:" + it.ID
 	}
-	return n.item.ID
+	return it.ID
 }
 
 func modeOf(kind string) uint32 {

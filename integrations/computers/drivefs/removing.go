@@ -52,9 +52,12 @@ func (d *drive) remove(cancel <-chan struct{}, parentNumber uint64, name string,
 	defer stop()
 	give, _ := d.holdSending(ctx, n, removalPatience) // one that is still being sent goes to the trash afterwards
 	defer give()
-	if n.item.ID != "" {
+	d.mu.Lock()
+	id := n.item.ID
+	d.mu.Unlock()
+	if id != "" {
 		d.keepContent(ctx, n)
-		if err := d.trash(ctx, n.item.ID, isFolder); err != nil {
+		if err := d.trash(ctx, id, isFolder); err != nil {
 			d.doubt(parent, err)
 			return d.status(err)
 		}

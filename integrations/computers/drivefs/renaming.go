@@ -89,13 +89,17 @@ func (d *drive) replaceable(cancel <-chan struct{}, source, target *node) fuse.S
 // content becomes the target's next version. Otherwise the target goes to the trash.
 func (d *drive) move(ctx context.Context, source, to *node, name string, target *node) error {
 	d.mu.Lock()
-	id, isTargetThere := source.item.ID, target != nil && target.item.ID != ""
+	id, targetID := source.item.ID, ""
+	if target != nil {
+		targetID = target.item.ID
+	}
+	isTargetThere := targetID != ""
 	d.mu.Unlock()
 	if isTargetThere {
 		d.keepContent(ctx, target)
 	}
 	if isTargetThere && id == "" && !target.isFile() { // a link has no versions
-		if err := d.trash(ctx, target.item.ID, false); err != nil {
+		if err := d.trash(ctx, targetID, false); err != nil {
 			return err
 		}
 		isTargetThere = false

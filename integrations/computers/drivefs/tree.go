@@ -32,7 +32,7 @@ func (d *drive) know(it item) *node {
 	n := d.items[it.ID]
 	if n == nil || n.mode != modeOf(it.Kind) {
 		n = d.newNode(modeOf(it.Kind))
-		n.item = it
+		n.item, n.containerID = it, containerOf(&it)
 		d.items[it.ID] = n
 		if n.isFolder() {
 			d.containers[n.container()] = n
