@@ -36,7 +36,7 @@ func (d *drive) commit(n *node, w *writing) error {
 	old := w.entry
 	w.entry = e
 	if old != nil && old != w.current {
-		d.outbox.journal.remove(old.Number)
+		d.outbox.journal.replace(old.Number, e.Number)
 	}
 	if n.isGone {
 		d.forgetEntry(w)

@@ -35,13 +35,38 @@ func (j *journal) write(e *entry) error {
 	return err
 }
 
-// remove forgets an entry and its data. The entry goes first: data without an entry means nothing.
+// remove forgets an entry and its data, and those that it has replaced.
 func (j *journal) remove(number uint64) {
-	os.Remove(fmt.Sprintf("%s/%016x.json", j.dir, number))
-	os.Remove(j.dataOf(number))
 	j.mu.Lock()
-	defer j.mu.Unlock()
+	replaced := j.replaced[number]
+	delete(j.replaced, number)
 	delete(j.unsynced, number)
+	j.mu.Unlock()
+	for _, each := range append(replaced, number) {
+		os.Remove(fmt.Sprintf("%s/%016x.json", j.dir, each)) // first: data without an entry means nothing
+		os.Remove(j.dataOf(each))
+	}
+}
+
+// replace forgets an entry once a later one of the same file is synced: a power cut leaves one of them.
+func (j *journal) replace(old, later uint64) {
+	j.mu.Lock()
+	j.replaced[later] = append(append(j.replaced[later], j.replaced[old]...), old)
+	delete(j.replaced, old)
+	delete(j.unsynced, old)
+	j.mu.Unlock()
+	j.syncSoon(later)
+}
+
+// forgetReplaced removes what a synced entry has replaced.
+func (j *journal) forgetReplaced(number uint64) {
+	j.mu.Lock()
+	replaced := j.replaced[number]
+	delete(j.replaced, number)
+	j.mu.Unlock()
+	for _, each := range replaced {
+		j.remove(each)
+	}
 }
 
 // hasRoom says whether the host's disk may take more.
@@ -83,6 +108,9 @@ func (j *journal) sync() {
 			}
 		}
 		noteFailure(syncPath(j.dir))
+		for _, number := range numbers {
+			j.forgetReplaced(number)
+		}
 	}
 }
 

@@ -60,6 +60,7 @@ type journal struct {
 
 	mu        sync.Mutex
 	unsynced  map[uint64]bool
+	replaced  map[uint64][]uint64 // earlier entries of the same file, by the one that is not synced yet
 	isSyncing bool
 	roomKnown time.Time
 	isRoom    bool
@@ -70,7 +71,7 @@ func openJournal(dir string) (*journal, []*entry, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, err
 	}
-	j := &journal{dir: dir, unsynced: map[uint64]bool{}}
+	j := &journal{dir: dir, unsynced: map[uint64]bool{}, replaced: map[uint64][]uint64{}}
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, nil, err

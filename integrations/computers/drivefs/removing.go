@@ -62,6 +62,9 @@ func (d *drive) remove(cancel <-chan struct{}, parentNumber uint64, name string,
 			return d.status(err)
 		}
 	}
+	if isFolder && d.local != nil {
+		d.local.Remove(n.container()) // it is empty too
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.gone(n)

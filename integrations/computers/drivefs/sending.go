@@ -82,8 +82,10 @@ func (d *drive) failed(n *node, w *writing, err error) {
 	d.outbox.fail(err)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if w.current != w.entry {
-		d.outbox.journal.remove(w.current.Number) // a newer content is there, or the file is gone
+	if w.entry == nil { // the file is gone
+		d.outbox.journal.remove(w.current.Number)
+	} else if w.current != w.entry {
+		d.outbox.journal.replace(w.current.Number, w.entry.Number)
 	}
 	w.current = nil
 	w.nextPause = min(max(2*w.nextPause, time.Second), maxResendPause)
