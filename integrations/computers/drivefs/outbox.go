@@ -41,8 +41,23 @@ func openOutbox(computerID, stageDir string, b *backend, c *cache) (*outbox, err
 	if len(entries) > 0 {
 		o.spaceID = entries[0].SpaceID
 	}
+	alignEarlier(entries)
 	o.leave(entries)
 	return o, nil
+}
+
+// alignEarlier makes the earlier contents of a file go where its latest one goes. It may have been renamed between them.
+// An earlier one is sent at all because it may have been on its way: then the latest is the next version of it.
+func alignEarlier(entries []*entry) {
+	latest := map[string]*entry{}
+	for _, each := range entries { // the oldest is first
+		latest[each.Key] = each
+	}
+	for _, each := range entries {
+		last := latest[each.Key]
+		each.ItemID, each.BaseVersion = last.ItemID, last.BaseVersion
+		each.ParentID, each.Name = last.ParentID, last.Name
+	}
 }
 
 // leave sends entries in the background until the drive has them.
