@@ -112,13 +112,28 @@ func (d *drive) watchWriters() {
 		for n := range d.unsent {
 			w := n.writing
 			isDue := w.isDirty && (time.Since(w.lastChange) > quietTime || time.Since(w.firstChange) > maxUnsentAge)
-			if isDue && !w.isEmptied && time.Now().After(w.notBefore) {
+			if isDue && !w.isEmptied && !w.isWaiting && time.Now().After(w.notBefore) {
+				w.isWaiting = true
 				due = append(due, n)
 			}
 		}
 		d.mu.Unlock()
 		for _, n := range due {
-			go d.sendNow(d.ended, n)
+			go d.sendOpen(n)
 		}
 	}
+}
+
+// sendOpen sends a file that is still being written, once.
+func (d *drive) sendOpen(n *node) {
+	d.mu.Lock()
+	w := n.writing
+	d.mu.Unlock()
+	if w == nil {
+		return
+	}
+	d.inTurn(d.ended, func() { d.sendNow(d.ended, n) })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w.isWaiting = false
 }

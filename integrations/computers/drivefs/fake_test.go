@@ -99,6 +99,9 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	text := func(name string) string { value, _ := body[name].(string); return value }
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if r.Context().Err() != nil {
+		return // the program was killed
+	}
 	if path != "/changes" {
 		f.requests = append(f.requests, r.Method+" "+path)
 	}

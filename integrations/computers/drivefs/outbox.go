@@ -131,6 +131,7 @@ func (o *outbox) sent(e *entry, it item) {
 
 // finish forgets an entry that was sent, and keeps its content for readers.
 func (o *outbox) finish(e *entry, it item) {
+	o.journal.forgetReplaced(e.Number) // while this one is whole: otherwise a crash would leave only them
 	if it.Size == e.Size {
 		o.cache.take(e.SpaceID, &it, o.journal.dataOf(e.Number))
 	}

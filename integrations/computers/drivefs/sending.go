@@ -13,9 +13,19 @@ import (
 func (d *drive) sendLater(n *node, pause time.Duration) {
 	time.AfterFunc(pause, func() {
 		if d.ended.Err() == nil {
-			d.sendNow(d.ended, n)
+			d.inTurn(d.ended, func() { d.sendNow(d.ended, n) })
 		}
 	})
+}
+
+// inTurn sends a few files at a time. A file that waits for its turn can be renamed and removed.
+func (d *drive) inTurn(ctx context.Context, send func()) {
+	select {
+	case d.sends <- struct{}{}:
+		defer func() { <-d.sends }()
+	case <-ctx.Done():
+	}
+	send() // in any case: it enters what was written
 }
 
 // sendPatiently returns when what was written before is on the drive, or patience is over. The file is not held between
@@ -53,7 +63,7 @@ func (d *drive) send(ctx context.Context, n *node, w *writing) error {
 			return nil
 		}
 		began := time.Now()
-		it, err := d.put(ctx, e)
+		it, err := d.outbox.journal.put(ctx, d.outbox.backend, e)
 		if err != nil {
 			d.failed(n, w, err)
 			return err
@@ -66,16 +76,6 @@ func (d *drive) send(ctx context.Context, n *node, w *writing) error {
 		d.mu.Unlock()
 		d.retireNow(n, w)
 	}
-}
-
-func (d *drive) put(ctx context.Context, e *entry) (item, error) {
-	select {
-	case d.sends <- struct{}{}:
-	case <-ctx.Done():
-		return item{}, context.Cause(ctx)
-	}
-	defer func() { <-d.sends }()
-	return d.outbox.journal.put(ctx, d.outbox.backend, e)
 }
 
 func (d *drive) failed(n *node, w *writing, err error) {
@@ -185,7 +185,7 @@ func (d *drive) syncAll(timeout time.Duration) {
 	d.mu.Unlock()
 	var all sync.WaitGroup
 	for _, n := range files {
-		all.Go(func() { d.sendPatiently(ctx, n) })
+		all.Go(func() { d.inTurn(ctx, func() { d.sendPatiently(ctx, n) }) })
 	}
 	all.Wait()
 	d.outbox.settle(ctx)

@@ -54,6 +54,7 @@ type writing struct {
 	nextPause time.Duration
 	// A file that is being written is not sent again before.
 	notBefore time.Time
+	isWaiting bool // for its turn to be sent while it is open
 }
 
 func (w *writing) isUnsent() bool { return w != nil && (w.isDirty || w.entry != nil) }
