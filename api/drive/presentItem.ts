@@ -23,6 +23,9 @@ export function presentItem({ item, place }: { item: DriveItem; place: Place }, 
     createdAt: time(item.createdAt),
     updatedBy: item.updatedBy,
     updatedAt: time(item.updatedAt),
+    modifiedAt: time(item.modifiedAt ?? item.updatedAt),
+    executable: item.isExecutable,
+    ...(item.linkTarget !== null && { target: item.linkTarget }),
     trashedAt: optionalTime(item.trashedAt),
   };
 }

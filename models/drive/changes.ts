@@ -3,7 +3,7 @@ import { DomainError, notFound } from '../../base/errors.ts';
 import { type Changer, noteAppChange } from '../apps/changes.ts';
 import { type On, transactionOf } from '../database/bound.ts';
 import { type Database, transaction } from '../database/database.ts';
-import type { DriveItem } from './driveItem.ts';
+import type { DriveItem, WriterSays } from './driveItem.ts';
 import { requireMatch } from './match.ts';
 import { driveModels } from './models.ts';
 import { joinPath } from './names.ts';
@@ -35,14 +35,23 @@ export interface Placed {
 /** A folder by its id, or by its path. Missing folders of the path are made. */
 export type FolderRef = { folderId: string } | { names: readonly string[] };
 
-/** Makes a folder, with its missing parents if given a path. The same id again returns the same folder. */
+/**
+ * Makes a folder, or a symlink if it has a target, with its missing parents if given a path. The same id again returns
+ * the same item.
+ */
 export async function makeFolder(
   database: Database,
-  fields: Container & { id: string; parent: FolderRef; name: string; onConflict: 'error' | 'rename' },
+  fields: Container & {
+    id: string;
+    parent: FolderRef;
+    name: string;
+    onConflict: 'error' | 'rename';
+    linkTarget?: string | undefined;
+  },
 ): Promise<Placed> {
   return transaction(database, async (tx) => {
     const { Drive, DriveItem } = driveModels(tx);
-    const { spaceId, userId, id } = fields;
+    const { spaceId, userId, id, linkTarget } = fields;
     const drive = await Drive.lock(spaceId, tx);
     // An earlier attempt made it, but its answer was lost.
     if ((await DriveItem.count({ where: { id }, transaction: tx })) > 0) return openLiving(tx, spaceId, id);
@@ -52,8 +61,11 @@ export async function makeFolder(
         : await makeFolders(drive, fields, fields.parent.names, tx);
     const taken = await DriveItem.childOf(parent.itself.id, fields.name, tx);
     const name = await chooseName(parent, fields.name, taken, fields.onConflict, tx);
-    const item = await addItem(drive, parent, { spaceId, id, kind: 'folder', name, userId }, tx);
-    return { item, place: parent.below(item) };
+    const own = linkTarget === undefined ? { kind: 'folder' as const } : { kind: 'symlink' as const, linkTarget };
+    const item = await addItem(drive, parent, { spaceId, id, ...own, name, userId }, tx);
+    const made = { item, place: parent.below(item) };
+    if (linkTarget !== undefined) await noteChange(tx, [made.place], fields);
+    return made;
   });
 }
 
@@ -71,6 +83,8 @@ export async function moveItem(
     parent?: { folderId: string } | (Container & { names: readonly string[] }) | undefined;
     name?: string | undefined;
     onConflict: OnConflict;
+    /** Whether an empty folder may replace an empty folder, as programs rename. */
+    replacesFolder?: boolean;
     ifMatch?: string | undefined;
   },
   also?: AlsoIn,
@@ -105,7 +119,7 @@ export async function moveItem(
     );
     const isMoved = target.itself.id !== place.itself.parentId;
     if (isMoved) await detach(item, tx);
-    await item.update({ ...DriveItem.named(name), parentId: target.itself.id }, { transaction: tx });
+    await item.change({ ...DriveItem.named(name), parentId: target.itself.id }, tx);
     if (isMoved) await attach(item, target, tx);
     await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'name', name, tx);
     const moved = { item, place: target.below(item) };
@@ -116,8 +130,15 @@ export async function moveItem(
 }
 
 /** Replacing by a move puts the replaced item into the trash. Only a file can replace, and only a file. */
-async function makeWay(item: DriveItem, taken: Placed, who: Who, tx: Transaction): Promise<void> {
-  if (!item.isFile || !taken.item.isFile) {
+async function makeWay(
+  item: DriveItem,
+  taken: Placed,
+  who: Who & { replacesFolder?: boolean },
+  tx: Transaction,
+): Promise<void> {
+  const areFolders = item.kind === 'folder' && taken.item.kind === 'folder';
+  if (who.replacesFolder === true && areFolders) requireEmpty(taken.item);
+  else if (!isLeaf(item) || !isLeaf(taken.item)) {
     throw new DomainError(
       'conflict',
       'NAME_TAKEN',
@@ -127,16 +148,24 @@ async function makeWay(item: DriveItem, taken: Placed, who: Who, tx: Transaction
   await intoTrash(taken, who, tx);
 }
 
-/** Puts an item, with everything below it, into the trash of its container. */
+const isLeaf = ({ kind }: DriveItem) => kind === 'file' || kind === 'symlink';
+
+/** Throws 409 `NOT_EMPTY`. */
+function requireEmpty({ childCount }: DriveItem): void {
+  if (childCount > 0) throw new DomainError('conflict', 'NOT_EMPTY', 'The folder is not empty.');
+}
+
+/** Puts an item, with everything below it, into the trash of its container. Throws 409 `NOT_EMPTY` if it should. */
 export async function trashItem(
   database: Database,
-  change: { itemId: string; spaceId: string; ifMatch?: string | undefined } & Who,
+  change: { itemId: string; spaceId: string; onlyIfEmpty?: boolean; ifMatch?: string | undefined } & Who,
   also?: AlsoIn,
 ): Promise<void> {
   await transaction(database, async (tx) => {
     await driveModels(tx).Drive.lock(change.spaceId, tx);
     const found = await openLiving(tx, change.spaceId, change.itemId);
     requireMatch(found.item, change.ifMatch);
+    if (change.onlyIfEmpty === true) requireEmpty(found.item);
     await intoTrash(found, change, tx);
     await also?.(tx, found);
   });
@@ -146,8 +175,22 @@ export async function intoTrash({ item, place }: Placed, who: Who, tx: Transacti
   if (item.isRoot) throw isRoot();
   await detach(item, tx);
   const trashed = { live: null, trashedAt: new Date(), trashedBy: who.userId, trashedFrom: place.containerId };
-  await item.update(trashed, { transaction: tx });
+  await item.change(trashed, tx);
   await noteChange(tx, [place], who);
+}
+
+/** Changes what the writer of a file says about its content. */
+export async function changeAttributes(
+  database: Database,
+  { itemId, spaceId, says, ...who }: { itemId: string; spaceId: string; says: Partial<WriterSays> } & Who,
+): Promise<Placed> {
+  return transaction(database, async (tx) => {
+    await driveModels(tx).Drive.lock(spaceId, tx);
+    const found = await openLiving(tx, spaceId, itemId);
+    await found.item.change(says, tx);
+    if (says.isExecutable !== undefined) await noteChange(tx, [found.place], who);
+    return found;
+  });
 }
 
 /** Brings an item back from the trash, to its former folder or to another one. */
@@ -178,7 +221,7 @@ export async function restoreItem(
     const taken = await DriveItem.childOf(folder.itself.id, wanted, tx);
     const name = await chooseName(folder, wanted, taken, change.onConflict, tx);
     const back = { live: 1, trashedAt: null, trashedBy: null, trashedFrom: null };
-    await item.update({ ...back, ...DriveItem.named(name), parentId: folder.itself.id }, { transaction: tx });
+    await item.change({ ...back, ...DriveItem.named(name), parentId: folder.itself.id }, tx);
     await attach(item, folder, tx);
     await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'name', name, tx);
     const restored = { item, place: folder.below(item) };
@@ -188,7 +231,7 @@ export async function restoreItem(
 }
 
 /** Notes the change for the apps above these places. */
-async function noteChange(tx: Transaction, places: readonly Place[], who: Who): Promise<void> {
+export async function noteChange(tx: Transaction, places: readonly Place[], who: Who): Promise<void> {
   const above = places.flatMap(({ chain }) => chain.slice(0, -1).map(({ id }) => id));
   await noteAppChange(tx, [...new Set(above)], who);
 }

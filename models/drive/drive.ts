@@ -7,12 +7,18 @@ export type Drive = InstanceType<DriveModel>;
 export type DriveModel = ReturnType<typeof defineDrive>;
 
 export function defineDrive(sequelize: Sequelize) {
+  const revisions = new WeakMap<Transaction, Map<string, number>>();
+
   class Drive extends Model {
     declare spaceId: string;
     /** A short id of the drive, which saves space in the word index. */
     declare number: number;
     /** The total size of the drive's objects: kept, arriving, and not yet removed. */
     declare usedBytes: number;
+    /** Counts the changes of the tree. A transaction that changes items gives them the next number. */
+    declare revision: number;
+    /** The latest revision of an item that is gone from the database. The feed cannot tell of such an item. */
+    declare purgedRevision: number;
 
     /**
      * Locks the drive's row and returns it. Every change to the space's tree holds this lock, so changes are
@@ -43,6 +49,30 @@ export function defineDrive(sequelize: Sequelize) {
       );
     }
 
+    /**
+     * The revision of everything that this transaction changes in the tree. The first call takes the drive's next one.
+     * Revisions become visible in their order, because each transaction holds the drive's lock until its commit.
+     */
+    static async revisionIn(tx: Transaction, spaceId: string): Promise<number> {
+      const known = revisions.get(tx)?.get(spaceId);
+      if (known !== undefined) return known;
+      const sql = 'UPDATE drives SET revision = LAST_INSERT_ID(revision + 1) WHERE space_id = ?';
+      return Drive.tookRevision(tx, spaceId, (await execute(tx, sql, [spaceId])).insertId);
+    }
+
+    /** Remembers the revision that a statement of this transaction has taken. */
+    static tookRevision(tx: Transaction, spaceId: string, revision: number): number {
+      const own = revisions.get(tx) ?? new Map<string, number>();
+      revisions.set(tx, own.set(spaceId, revision));
+      return revision;
+    }
+
+    /** Locks the drive, and notes that items up to this revision go from the database. */
+    static async forgetUpTo(tx: Transaction, spaceId: string, revision: number): Promise<void> {
+      const sql = 'UPDATE drives SET purged_revision = GREATEST(purged_revision, ?) WHERE space_id = ?';
+      await execute(tx, sql, [revision, spaceId]);
+    }
+
     static async usedBytesOf(spaceId: string): Promise<number> {
       return (await Drive.findOne({ where: { spaceId } }))?.usedBytes ?? 0;
     }
@@ -71,6 +101,8 @@ export function defineDrive(sequelize: Sequelize) {
       spaceId: { type: DataTypes.STRING(40), primaryKey: true },
       number: DataTypes.INTEGER.UNSIGNED,
       usedBytes: DataTypes.BIGINT.UNSIGNED,
+      revision: DataTypes.BIGINT.UNSIGNED,
+      purgedRevision: DataTypes.BIGINT.UNSIGNED,
     },
     { sequelize, tableName: 'drives', timestamps: false, underscored: true },
   );

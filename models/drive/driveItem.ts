@@ -1,17 +1,24 @@
 import { DataTypes, Model, Op, type Sequelize, type Transaction } from 'sequelize';
 import { newId } from '../../base/ids.ts';
 import { along, behind } from '../database/pages.ts';
-import { insertInstance, insertInstances, select } from '../database/sql.ts';
+import { insertInstances, select } from '../database/sql.ts';
+import type { DriveModel } from './drive.ts';
 import { nameKey } from './names.ts';
 
 /** Apps and repositories are leaves of this tree. Their contents live in containers and on computers of their own. */
-export type ItemKind = 'folder' | 'file' | 'app' | 'repository';
+export type ItemKind = 'folder' | 'file' | 'symlink' | 'app' | 'repository';
 
 export interface Content {
   objectKey: string;
   size: number;
   contentType: string;
   sha256: Buffer;
+}
+
+/** What the writer of a file's content says about it. */
+export interface WriterSays {
+  modifiedAt: Date | null;
+  isExecutable: boolean;
 }
 
 const noContent = { objectKey: null, size: null, contentType: null, sha256: null };
@@ -31,6 +38,10 @@ export interface NewItem {
   userId: string;
   id?: string;
   content?: Content;
+  /** About the content. Null: it was modified when it was stored. */
+  says?: Partial<WriterSays> | undefined;
+  /** Where a symlink leads. */
+  linkTarget?: string;
   /** Set for a folder that gets levels below it in the same transaction. */
   height?: number;
 }
@@ -39,7 +50,7 @@ export interface NewItem {
 export type DriveItem = InstanceType<DriveItemModel>;
 export type DriveItemModel = ReturnType<typeof defineDriveItem>;
 
-export function defineDriveItem(sequelize: Sequelize) {
+export function defineDriveItem(sequelize: Sequelize, Drive: DriveModel) {
   class DriveItem extends Model {
     declare number: number;
     declare id: string;
@@ -63,6 +74,13 @@ export function defineDriveItem(sequelize: Sequelize) {
     declare sha256: Buffer | null;
     /** 1 for a file's first content, 0 for other kinds. */
     declare version: number;
+    /** The drive's revision at the item's last change. 0 for an item that has not changed since before 0.3. */
+    declare revision: number;
+    /** When a program last wrote the content, if its writer says so. */
+    declare modifiedAt: Date | null;
+    declare isExecutable: boolean;
+    /** Of a symlink: where it leads, unresolved. */
+    declare linkTarget: string | null;
     declare createdBy: string;
     declare createdAt: Date;
     declare updatedBy: string;
@@ -104,6 +122,9 @@ export function defineDriveItem(sequelize: Sequelize) {
         height: fields.height ?? 0,
         version: fields.content === undefined ? 0 : 1,
         ...(fields.content ?? noContent),
+        modifiedAt: fields.says?.modifiedAt ?? null,
+        isExecutable: fields.says?.isExecutable ?? false,
+        linkTarget: fields.linkTarget ?? null,
         createdBy: fields.userId,
         createdAt: now,
         updatedBy: fields.userId,
@@ -115,11 +136,18 @@ export function defineDriveItem(sequelize: Sequelize) {
 
     static async make(fields: NewItem, tx: Transaction): Promise<DriveItem> {
       const item = DriveItem.fresh(fields);
-      return item.set('number', await insertInstance(tx, item), { raw: true });
+      await DriveItem.insertAll([item], tx);
+      return item;
+    }
+
+    /** Changes the item as people see it, under the drive's lock. What only counts or hides goes by `update`. */
+    async change(values: Record<string, unknown>, tx: Transaction): Promise<void> {
+      await this.update({ ...values, revision: await Drive.revisionIn(tx, this.spaceId) }, { transaction: tx });
     }
 
     /** Saves several new items in one statement. If one name is taken, none is saved. */
     static async insertAll(items: DriveItem[], tx: Transaction): Promise<DriveItem[]> {
+      for (const item of items) item.set('revision', await Drive.revisionIn(tx, item.spaceId), { raw: true });
       const first = await insertInstances(tx, items);
       const [only] = items;
       if (items.length === 1 && only !== undefined) return [only.set('number', first, { raw: true })];
@@ -210,6 +238,10 @@ export function defineDriveItem(sequelize: Sequelize) {
       contentType: DataTypes.STRING(255),
       sha256: DataTypes.BLOB,
       version: DataTypes.INTEGER.UNSIGNED,
+      revision: DataTypes.BIGINT.UNSIGNED,
+      modifiedAt: DataTypes.DATE(3),
+      isExecutable: DataTypes.BOOLEAN,
+      linkTarget: DataTypes.TEXT,
       createdBy: DataTypes.STRING(40),
       createdAt: DataTypes.DATE(3),
       updatedBy: DataTypes.STRING(40),

@@ -1,6 +1,6 @@
 import { DataTypes, Model, type Sequelize, type Transaction } from 'sequelize';
 import { behind } from '../database/pages.ts';
-import type { Content, DriveItem } from './driveItem.ts';
+import type { Content, DriveItem, WriterSays } from './driveItem.ts';
 import type { DriveObjectModel } from './driveObject.ts';
 
 /** An earlier content of a file. The current content is in the file's own row. */
@@ -27,24 +27,32 @@ export function defineDriveVersion(sequelize: Sequelize, DriveObject: DriveObjec
     }
 
     /**
-     * Gives a file its next content and keeps the previous one as a version. Versions beyond `keptVersions` are
-     * removed, oldest first.
+     * Gives a file its next content and keeps the previous one as a version, unless the new one `supersedes` it.
+     * Versions beyond `keptVersions` are removed, oldest first.
      */
     static async replace(
       item: DriveItem,
       content: Content,
-      options: { userId: string; keptVersions: number; tx: Transaction },
+      options: {
+        userId: string;
+        keptVersions: number;
+        says?: Partial<WriterSays> | undefined;
+        supersedes?: boolean | undefined;
+        tx: Transaction;
+      },
     ): Promise<void> {
-      const { userId, keptVersions, tx } = options;
+      const { userId, keptVersions, says, supersedes = false, tx } = options;
       const before = item.content;
-      if (before !== undefined) {
+      if (before !== undefined && supersedes) await DriveObject.doom([before.objectKey], tx);
+      else if (before !== undefined) {
         await DriveVersion.create(
           { itemId: item.id, version: item.version, ...before, createdBy: item.updatedBy, createdAt: item.updatedAt },
           { transaction: tx },
         );
       }
-      const change = { ...content, version: item.version + 1, updatedBy: userId, updatedAt: new Date() };
-      await item.update(change, { transaction: tx });
+      const { modifiedAt = null, isExecutable = item.isExecutable } = says ?? {};
+      const now = { version: item.version + 1, updatedBy: userId, updatedAt: new Date() };
+      await item.change({ ...content, modifiedAt, isExecutable, ...now }, tx);
       const old = await DriveVersion.findAll({
         where: { itemId: item.id },
         order: [['version', 'DESC']],

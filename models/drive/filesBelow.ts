@@ -8,7 +8,7 @@ const maxBytes = 512 * 1_048_576;
 const pageSize = 500;
 
 /**
- * The files of a folder and its subfolders, by their paths below it. Repositories and apps in it are left out. Throws
+ * The files of a folder and its subfolders, by their paths below it. Repositories, apps and symlinks in it are left out. Throws
  * what `tooLarge` returns for a folder with more files than can be copied to a computer.
  */
 export async function filesBelow(

@@ -11,7 +11,7 @@ export const driveModels = modelsOf((sequelize) => {
   return {
     Drive,
     DriveObject,
-    DriveItem: defineDriveItem(sequelize),
+    DriveItem: defineDriveItem(sequelize, Drive),
     DriveUpload: defineDriveUpload(sequelize),
     DriveVersion: defineDriveVersion(sequelize, DriveObject),
   };

@@ -2,7 +2,7 @@ import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import { noteAppChange } from '../apps/changes.ts';
 import { type On, transactionOf } from '../database/bound.ts';
-import type { Content, DriveItem } from './driveItem.ts';
+import type { Content, DriveItem, WriterSays } from './driveItem.ts';
 import { knownFoldersOf } from './knownFolders.ts';
 import { requireMatch } from './match.ts';
 import { driveModels } from './models.ts';
@@ -29,6 +29,7 @@ export interface ArrivedFile {
   isReserved?: boolean;
   /** The content type by the sender's file name. Used if the path turns out to be a folder's, not the file's own. */
   contentTypeInside?: string | undefined;
+  says?: WriterSays | undefined;
 }
 
 /**
@@ -71,13 +72,14 @@ export async function placeFile(
           kind: 'file',
           userId,
           content,
+          says: file.says,
           name: await chooseName(parent, name, found, onConflict, tx),
           text: file.text,
         },
         tx,
       );
   if (isReplaced) {
-    await DriveVersion.replace(item, content, { userId, keptVersions, tx });
+    await DriveVersion.replace(item, content, { userId, keptVersions, says: file.says, tx });
     await indexWords({ driveNumber: drive.number, itemNumber: item.number }, 'text', file.text ?? '', tx);
   }
   const place = parent.below(item);

@@ -111,8 +111,9 @@ async function placeAll(group: readonly Waiting[], tx: Transaction): Promise<Pla
   const { target } = firstOf(group);
   if (!group.every(isAllowed)) throw new NotAsKnown();
   const { statement, found } = takingIn(group);
-  const { affectedRows } = await execute(tx, statement.sql, statement.values);
+  const { affectedRows, insertId } = await execute(tx, statement.sql, statement.values);
   if (affectedRows !== found) throw new NotAsKnown();
+  driveModels(tx).Drive.tookRevision(tx, target.spaceId, insertId);
   if (target.containerId !== driveContainerId) await requireOwner(target, tx);
   const items = await driveModels(tx).DriveItem.insertAll(freshItems(tx, group), tx);
   await indexNewItems(
@@ -135,8 +136,8 @@ function isAllowed({ name, folder }: KnownSpot): boolean {
 
 function freshItems(on: On, group: readonly Waiting[]): DriveItem[] {
   const { DriveItem } = driveModels(on);
-  return group.map(({ name, folder, target: { userId, spaceId }, file: { content } }) =>
-    DriveItem.fresh({ spaceId, parentId: folder.place.itself.id, kind: 'file', name, userId, content }),
+  return group.map(({ name, folder, target: { userId, spaceId }, file: { content, says } }) =>
+    DriveItem.fresh({ spaceId, parentId: folder.place.itself.id, kind: 'file', name, userId, content, says }),
   );
 }
 
@@ -150,8 +151,8 @@ function placedIn(group: readonly Waiting[], items: readonly DriveItem[]): Place
 }
 
 /**
- * One statement that does all of the following or nothing: locks the drive, as every change does, counts the bytes
- * against the quota, keeps the objects, and counts the files in at their folder. It changes every table that it joins,
+ * One statement that does all of the following or nothing: locks the drive, as every change does, takes its next
+ * revision, counts the bytes against the quota, keeps the objects, and counts the files in at their folder. It changes every table that it joins,
  * because only rows it changes are read as they are after the wait for the lock. The exception is the check that the
  * folder is not in an app: this changes when an app is made, and making one looks at the contents afterwards. `found`
  * is how many rows the statement finds, changed or not, if everything is as remembered.
@@ -172,7 +173,7 @@ function takingIn(group: readonly Waiting[]): { statement: Statement; found: num
   const untouched = chain.slice(0, -1).map((_, level) => `f${level}.height = f${level}.height, `);
   const sql = `UPDATE drives d ${joins.join(' ')}
     STRAIGHT_JOIN drive_objects o ON o.object_key IN (?) AND o.state = 'arriving' AND o.space_id = ?
-    SET d.used_bytes = d.used_bytes + ?, ${untouched.join('')}f${last}.child_count = f${last}.child_count + ?,
+    SET d.revision = LAST_INSERT_ID(d.revision + 1), d.used_bytes = d.used_bytes + ?, ${untouched.join('')}f${last}.child_count = f${last}.child_count + ?,
       o.state = 'kept', o.is_complete = 1, o.lease_expires_at = NULL, o.space_id = ?,
       o.size = ELT(FIELD(o.object_key, ?), ?), o.sha256 = ELT(FIELD(o.object_key, ?), ?), o.kept_at = ?
     WHERE d.space_id = ? AND f${last}.height > 0 AND (? = 0 OR d.used_bytes + ? <= ?)

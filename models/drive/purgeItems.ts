@@ -123,10 +123,12 @@ export async function purgeSubtree(database: Database, top: DriveItem, onBatch: 
 }
 
 async function removeItems(database: Database, items: DriveItem[]): Promise<void> {
-  const { DriveItem, DriveObject, DriveVersion } = driveModels(database);
+  const { Drive, DriveItem, DriveObject, DriveVersion } = driveModels(database);
   const ids = items.map(({ id }) => id);
   const numbers = items.map(({ number }) => number);
+  const latest = Math.max(...items.map(({ revision }) => revision));
   await transaction(database, async (tx) => {
+    for (const spaceId of new Set(items.map((item) => item.spaceId))) await Drive.forgetUpTo(tx, spaceId, latest);
     const versions = await DriveVersion.findAll({ where: { itemId: ids }, transaction: tx });
     const keys = [...items, ...versions].flatMap(({ objectKey }) => (objectKey === null ? [] : [objectKey]));
     await DriveObject.doom(keys, tx);
