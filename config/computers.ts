@@ -55,6 +55,8 @@ export const computerSettings = z.object({
   ATRIUM_COMPUTER_SAVE_SECONDS: integer(0, 86_400).default(10),
   ATRIUM_COMPUTERS_FAILOVER: z.enum(['on', 'off']).default('on'),
   ATRIUM_COMPUTERS_LABELS: list.optional(),
+  ATRIUM_COMPUTERS_DRIVE: z.enum(['auto', 'off']).default('auto'),
+  ATRIUM_COMPUTERS_DRIVE_CACHE_MIB: integer(64, 1_000_000_000).default(4_096),
 });
 
 type ComputerEnvironment = z.infer<typeof computerSettings> & { ATRIUM_DATA_DIR: string };
@@ -143,6 +145,10 @@ export function computersConfig(env: ComputerEnvironment) {
     failover: env.ATRIUM_COMPUTERS_FAILOVER === 'on',
     /** Labels of this machine. Computers that name some run only on hosts that have all of them. */
     labels: env.ATRIUM_COMPUTERS_LABELS ?? [],
+    /** Whether computers have the drive of their space if the machine can mount it. */
+    hasDrives: env.ATRIUM_COMPUTERS_DRIVE === 'auto',
+    /** How many bytes of the drives' contents a host keeps for its computers. */
+    driveCacheBytes: env.ATRIUM_COMPUTERS_DRIVE_CACHE_MIB * mebibyte,
   });
   for (const name of ['cpuMilli', 'memoryMiB', 'diskMiB', 'idleMinutes'] as const) {
     if (computers.defaults[name] > computers.most[name]) {

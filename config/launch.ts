@@ -17,6 +17,7 @@ export function loadLaunchConfig(environment: Environment = process.env) {
     bucket: env.ATRIUM_S3_BUCKET,
     computers: env.ATRIUM_COMPUTERS === 'auto',
     computerDrivers: driversOf(env),
+    computersDrive: env.ATRIUM_COMPUTERS_DRIVE === 'auto',
     computersImageMiB: env.ATRIUM_COMPUTERS_IMAGE_MIB,
     computersDir: resolve(env.ATRIUM_COMPUTERS_DIR ?? join(env.ATRIUM_DATA_DIR, 'computers')),
     /** The parts to start. A part whose address is given is not started. */

@@ -69,8 +69,12 @@ export function computerRoutes(deps: RouteDeps) {
   return router;
 }
 
-function fieldsOf({ cpu, ...rest }: BodyOf<'createComputer'>): ComputerFields {
-  return cpu === undefined ? rest : { ...rest, cpuMilli: Math.round(cpu * 1_000) };
+function fieldsOf({ cpu, drive, ...rest }: BodyOf<'createComputer'>): ComputerFields {
+  return {
+    ...rest,
+    ...(cpu !== undefined && { cpuMilli: Math.round(cpu * 1_000) }),
+    ...(drive !== undefined && { hasDrive: drive }),
+  };
 }
 
 type Use = NonNullable<AnswerOf<'getComputerMetrics'>['use']>;
@@ -153,5 +157,13 @@ function present(
     homeSaveError: failed === null ? null : { code: failed, detail: detailOf(failed) },
     base: computer.base,
     environment,
+    drive: presentDrive(computer),
   };
+}
+
+function presentDrive({ status, hasDrive, driveReport }: Computer): AnswerOf<'getComputer'>['drive'] {
+  const runs = status === 'running' || status === 'paused';
+  const { pendingFiles = 0, access = null, error = null } = driveReport ?? {};
+  if (!hasDrive || !runs || driveReport === null) return { state: 'off', access: null, pendingFiles, error };
+  return { state: access === null ? 'unavailable' : 'on', access, pendingFiles, error };
 }

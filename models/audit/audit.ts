@@ -50,6 +50,7 @@ export type AuditAction =
   | 'computer.forked'
   | 'computer.snapshot-taken'
   | 'computer.restored'
+  | 'drive.conflict'
   | 'snapshot.deleted'
   | 'environment.made'
   | 'environment.changed'

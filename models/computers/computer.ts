@@ -87,20 +87,37 @@ export interface Computer extends ComputerSettings {
   base: ComputerBase | null;
   /** The version of an environment that it was made from. */
   environmentVersionId: string | null;
+  /** Whether the drive of its space is in its home. */
+  hasDrive: boolean;
+  /** What its host last said of the drive in it. Null before it first ran. */
+  driveReport: DriveReport | null;
 }
+
+/** What a host says of the drive in a computer that runs. */
+export interface DriveReport {
+  /** Null: the host cannot give it the drive. `error` says why. */
+  access: DriveAccess | null;
+  /** Files that programs have written and that are not in the drive yet. */
+  pendingFiles: number;
+  error: string | null;
+}
+
+/** What programs on a computer may do in the drive. */
+export type DriveAccess = 'write' | 'read' | 'none';
 
 export const computerColumns = `id, space_id, default_of, name, driver, cpu_milli, memory_mib, disk_mib, idle_minutes,
   labels, env_names, status, status_at, wish, error_code, error_detail, generation, host_id, forked_from, created_by,
   created_at, started_at, alive_at, active_at, used_at, processes, ran_ms, minutes_charged, deleted_at,
   home_save_id, home_saved_at, home_save_failed, wakes_after_move, restores_id, restore_began,
-  base, environment_version_id`;
+  base, environment_version_id, has_drive, drive_report`;
 
 /** A computer from the row that `computerColumns` selects. */
 export function computerOf(row: object): Computer {
-  const computer = row as Omit<Computer, 'labels' | 'envNames' | 'ranMs'> & {
+  const computer = row as Omit<Computer, 'labels' | 'envNames' | 'ranMs' | 'driveReport'> & {
     labels: string | null;
     envNames: string;
     ranMs: number | string;
+    driveReport: string | null;
   };
   return {
     ...computer,
@@ -109,6 +126,8 @@ export function computerOf(row: object): Computer {
     ranMs: Number(computer.ranMs),
     wakesAfterMove: Boolean(computer.wakesAfterMove),
     restoreBegan: Boolean(computer.restoreBegan),
+    hasDrive: Boolean(computer.hasDrive),
+    driveReport: computer.driveReport === null ? null : (JSON.parse(computer.driveReport) as DriveReport),
   };
 }
 

@@ -32,6 +32,7 @@ export interface ComputerFields {
   memoryMiB?: number;
   diskMiB?: number;
   idleMinutes?: number;
+  hasDrive?: boolean;
   env?: Record<string, string>;
   /** For a new computer: the snapshot whose home it begins with. */
   fromSnapshotId?: string;
@@ -40,7 +41,7 @@ export interface ComputerFields {
   environmentVersion?: number;
 }
 
-const settable = ['name', 'driver', 'labels', 'cpuMilli', 'memoryMiB', 'diskMiB', 'idleMinutes'] as const;
+const settable = ['name', 'driver', 'labels', 'cpuMilli', 'memoryMiB', 'diskMiB', 'idleMinutes', 'hasDrive'] as const;
 
 /** An order to a host: ids and limits, and the variables in clear. */
 export interface ComputerOrder {
@@ -60,6 +61,8 @@ export interface ComputerOrder {
     maxLogBytes: number;
   };
   env: Record<string, string>;
+  /** Set if the drive of its space is in its home, with the name by which its changes are known. */
+  drive?: { name: string };
 }
 
 const maxEnvBytes = 32_768;
@@ -142,6 +145,7 @@ export function createComputers(database: Database, envelope: Envelope, config: 
         driver,
         ...setting,
         limits: { ...limits, diskMiB: limits.diskMiB + systemMiB, maxTasks, maxProcesses, maxLogBytes },
+        ...(computer.hasDrive && { drive: { name: computer.name } }),
         env: { ...env, ...(await openEnv(computer)), ...(await placeholderVariables(database, computer.id)) },
       };
     },

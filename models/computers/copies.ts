@@ -47,8 +47,8 @@ export async function makeFromSnapshot(
 /** The settings that a copy of a computer shares with it. */
 export function settingsOf(from: Computer | undefined): Record<string, unknown> {
   if (from === undefined) return {};
-  const { driver, labels, cpuMilli, memoryMiB, diskMiB, idleMinutes, envNames } = from;
-  return { driver, labels, cpuMilli, memoryMiB, diskMiB, idleMinutes, envNames, forkedFrom: from.id };
+  const { driver, labels, cpuMilli, memoryMiB, diskMiB, idleMinutes, envNames, hasDrive } = from;
+  return { driver, labels, cpuMilli, memoryMiB, diskMiB, idleMinutes, envNames, hasDrive, forkedFrom: from.id };
 }
 
 const mostLetters = 195;

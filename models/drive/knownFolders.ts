@@ -29,6 +29,11 @@ export interface KnownSpot {
  */
 class KnownFolders {
   private readonly folders = new Map<string, KnownFolder>();
+  private readonly byId = new Map<string, KnownFolder>();
+
+  folderWith(id: string): KnownFolder | undefined {
+    return this.byId.get(id);
+  }
 
   /** Undefined if the folder is not known, or if the request is conditional (If-Match). */
   spotOf(target: FileTarget): KnownSpot | undefined {
@@ -46,11 +51,14 @@ class KnownFolders {
     const chain = file.chain.slice(0, -1);
     if (chain.length > maxLevels) return;
     const key = keyOf(target, file.names.slice(0, -1));
-    keepBounded(this.folders, maxFolders, key, { key, driveNumber: drive.number, place: new Place(chain) });
+    const folder = { key, driveNumber: drive.number, place: new Place(chain) };
+    keepBounded(this.folders, maxFolders, key, folder);
+    keepBounded(this.byId, maxFolders, folder.place.itself.id, folder);
   }
 
-  forget({ key }: KnownFolder): void {
+  forget({ key, place }: KnownFolder): void {
     this.folders.delete(key);
+    this.byId.delete(place.itself.id);
   }
 }
 

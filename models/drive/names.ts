@@ -61,14 +61,19 @@ export function tooDeep(): DomainError {
   return new DomainError('unprocessable', 'TOO_DEEP', `A tree in the drive has at most ${maxDepth} levels.`);
 }
 
-/** `report.pdf` becomes `report (2).pdf`. The stem is shortened if the result is too long. */
+/** `report.pdf` becomes `report (2).pdf`. */
 export function numberedName(name: string, number: number): string {
+  return extendedName(name, String(number));
+}
+
+/** `report.pdf` becomes `report (words).pdf`. The stem is shortened if the result is too long. */
+export function extendedName(name: string, words: string): string {
   const dot = name.lastIndexOf('.');
   const [stem, extension] = dot > 0 ? [name.slice(0, dot), name.slice(dot)] : [name, ''];
-  const suffix = ` (${number})${extension}`;
+  const suffix = ` (${words})${extension}`;
   const characters = [...stem];
   while (characters.length > 1 && Buffer.byteLength(characters.join('') + suffix) > maxNameBytes) characters.pop();
-  const numbered = characters.join('') + suffix;
+  const extended = characters.join('') + suffix;
   // The "extension" alone is too long: shorten it with the rest of the name.
-  return Buffer.byteLength(numbered) <= maxNameBytes ? numbered : numberedName(stem, number);
+  return Buffer.byteLength(extended) <= maxNameBytes ? extended : extendedName(stem, words);
 }

@@ -9,6 +9,7 @@ import { driveModels } from './models.ts';
 import { reserveOf } from './objectReserve.ts';
 import { type ArrivedFile, type FileTarget, placeFile } from './placeFile.ts';
 import { knownPlacerOf } from './placeKnown.ts';
+import { isInDrive, targetIn, type Write, type Written, writeFile } from './writeFile.ts';
 
 /** What is known about a file once its bytes are stored. */
 export interface StoredBytes {
@@ -77,7 +78,10 @@ export class UploadSession implements AsyncDisposable {
   }
 
   /** Stores a file for a known spot. Its bytes are counted when it is placed. */
-  async receiveKnown(bytes: AsyncIterable<Buffer>, { name, nameInside }: KnownSpot): Promise<ArrivedFile> {
+  async receiveKnown(
+    bytes: AsyncIterable<Buffer>,
+    { name, nameInside }: Pick<KnownSpot, 'name' | 'nameInside'>,
+  ): Promise<ArrivedFile> {
     const { database, store, limits } = this.deps;
     const objectKey = await reserveOf(database).take();
     this.objects.keys.add(objectKey);
@@ -121,6 +125,33 @@ export class UploadSession implements AsyncDisposable {
     return placed;
   }
 
+  /** Stores what a program has written. The bytes of a small file are counted when it is placed. */
+  async receiveWritten(bytes: AsyncIterable<Buffer>, name: string, mostBytes: number): Promise<ArrivedFile> {
+    if (mostBytes > reservableBytes) return this.receive(bytes, name);
+    return this.receiveKnown(bytes, { name, nameInside: undefined });
+  }
+
+  /** Places what a program has written. */
+  async write(write: Write, file: ArrivedFile): Promise<Written> {
+    const known = await this.writeKnown(write, file);
+    const written = known ?? (await this.inOne([file], (tx) => writeFile(write, file, { ...this.deps.limits, tx })));
+    if (!written.isRepeated) this.objects.keys.delete(file.content.objectKey);
+    return written;
+  }
+
+  /** A new file in a folder that recently received one. */
+  private async writeKnown(write: Write, file: ArrivedFile): Promise<Written | undefined> {
+    const { database, limits } = this.deps;
+    const folder = write.known === undefined ? knownFoldersOf(database).folderWith(write.folderId) : undefined;
+    if (!file.isReserved || folder === undefined || !isInDrive(folder.place)) return undefined;
+    if (folder.place.itself.spaceId !== write.spaceId) return undefined;
+    const target = targetIn(folder.place, write);
+    const { quotaBytes } = limits;
+    const known = { folder, name: write.name, nameInside: undefined, target, file, also: undefined, quotaBytes };
+    const placed = await knownPlacerOf(database).place(database, known);
+    return placed && { ...placed, isConflict: false, isRepeated: false };
+  }
+
   private async placeKnown(
     [one, ...others]: readonly Arrived[],
     also: AlsoPlaced | undefined,
@@ -139,17 +170,23 @@ export class UploadSession implements AsyncDisposable {
   }
 
   private async placeAll(files: readonly Arrived[], also: AlsoPlaced | undefined): Promise<Placed[]> {
-    const { database, limits } = this.deps;
+    const { limits } = this.deps;
+    const arrived = files.map(({ file }) => file);
+    return this.inOne(arrived, async (tx) => {
+      const done: Placed[] = [];
+      for (const { target, file } of files) done.push(await placeFile(target, file, { ...limits, tx }));
+      await also?.(tx, done);
+      return done;
+    });
+  }
+
+  private async inOne<Done>(files: readonly ArrivedFile[], work: (tx: Transaction) => Promise<Done>): Promise<Done> {
+    const { database } = this.deps;
     try {
-      return await transaction(database, async (tx) => {
-        const done: Placed[] = [];
-        for (const { target, file } of files) done.push(await placeFile(target, file, { ...limits, tx }));
-        await also?.(tx, done);
-        return done;
-      });
+      return await transaction(database, work);
     } catch (error) {
       const isGivenUp = error instanceof DomainError && error.code === 'UPLOAD_EXPIRED';
-      if (isGivenUp && files.some(({ file }) => file.isReserved)) reserveOf(database).forget();
+      if (isGivenUp && files.some((file) => file.isReserved)) reserveOf(database).forget();
       throw error;
     }
   }

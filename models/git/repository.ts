@@ -155,3 +155,14 @@ export async function showProgress(
   const sql = 'UPDATE git_repositories SET progress = ? WHERE item_id = ? AND removed_at IS NULL';
   await execute(pool, sql, [JSON.stringify(progress), itemId]);
 }
+
+/** Where the working trees of repositories are, below the home of their computer, by item. */
+export async function treePathsOf(
+  { pool }: Pick<Database, 'pool'>,
+  itemIds: readonly string[],
+): Promise<Map<string, string>> {
+  if (itemIds.length === 0) return new Map();
+  const sql = 'SELECT item_id, tree_path FROM git_repositories WHERE item_id IN (?)';
+  const rows = await select<{ itemId: string; treePath: string }>(pool, sql, [itemIds]);
+  return new Map(rows.map(({ itemId, treePath }) => [itemId, treePath]));
+}

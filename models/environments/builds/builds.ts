@@ -71,7 +71,7 @@ async function prepare({ config }: EnvironmentDeps, tx: Transaction, seen: Versi
   const sql = 'SELECT name FROM environments WHERE id = ?';
   const [environment] = await select<{ name: string }>(tx, sql, [version.environmentId]);
   const homeSaveId = kept?.saveId ?? version.saveId;
-  const row = { name: `Build of ${environment?.name} v${version.number}`, base: 'debian', homeSaveId };
+  const row = { name: `Build of ${environment?.name} v${version.number}`, base: 'debian', homeSaveId, hasDrive: false };
   await insertComputer(tx, { id: builder, spaceId, createdBy: version.createdBy, row });
 }
 

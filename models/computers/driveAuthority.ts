@@ -1,0 +1,65 @@
+import type { Database } from '../database/database.ts';
+import { execute, select } from '../database/sql.ts';
+import type { DriveAccess, DriveReport } from './computer.ts';
+
+/** With which authority the programs of a computer use the drive of its space. */
+export interface DriveAuthority {
+  computerId: string;
+  spaceId: string;
+  /** The computer's. */
+  name: string;
+  /** Who made the computer: an owner of the space if that is not known. Null if neither is a member now. */
+  userId: string | null;
+  access: DriveAccess;
+}
+
+interface AuthorityRow {
+  computerId: string;
+  spaceId: string;
+  name: string;
+  hasDrive: number;
+  userId: string | null;
+  role: 'owner' | 'editor' | 'viewer' | null;
+}
+
+/**
+ * The authorities of these computers as they are now, by computer. Programs may do what the person who made their
+ * computer may do. A deleted computer, or one of a deleted space, has none.
+ */
+export async function driveAuthorities(
+  { pool }: Pick<Database, 'pool'>,
+  computerIds: readonly string[],
+): Promise<Map<string, DriveAuthority>> {
+  if (computerIds.length === 0) return new Map();
+  const rows = await select<AuthorityRow>(
+    pool,
+    `SELECT c.id AS computerId, c.space_id, c.name, c.has_drive, u.id AS userId, m.role
+       FROM computers c JOIN spaces s ON s.id = c.space_id AND s.deleted_at IS NULL
+       LEFT JOIN space_members m ON m.space_id = c.space_id AND m.user_id = COALESCE(c.created_by, (
+         SELECT o.user_id FROM space_members o WHERE o.space_id = c.space_id AND o.role = 'owner'
+          ORDER BY o.user_id LIMIT 1))
+       LEFT JOIN users u ON u.id = m.user_id AND u.disabled_at IS NULL
+      WHERE c.id IN (?) AND c.deleted_at IS NULL`,
+    [computerIds],
+  );
+  return new Map(
+    rows.map((row) => {
+      const { computerId, spaceId, name, userId } = row;
+      return [computerId, { computerId, spaceId, name, userId, access: accessOf(row) }];
+    }),
+  );
+}
+
+function accessOf({ hasDrive, userId, role }: AuthorityRow): DriveAccess {
+  if (!hasDrive || userId === null || role === null) return 'none';
+  return role === 'viewer' ? 'read' : 'write';
+}
+
+/** Notes what its host says of the drive in a computer. */
+export async function noteDrive(
+  { pool }: Pick<Database, 'pool'>,
+  computerId: string,
+  driveReport: DriveReport,
+): Promise<void> {
+  await execute(pool, 'UPDATE computers SET ? WHERE id = ?', [{ driveReport }, computerId]);
+}

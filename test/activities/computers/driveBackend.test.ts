@@ -1,0 +1,229 @@
+import { createHash } from 'node:crypto';
+import { PassThrough, Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { createDriveBackend } from '../../../activities/computers/drives/driveBackend.ts';
+import { newId } from '../../../base/ids.ts';
+import type { Services } from '../../../bin/support/services.ts';
+import type { DriveBackend, DriveEntry, DriveWrite } from '../../../integrations/computers/drives/backend.ts';
+import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
+import { openLiving } from '../../../models/drive/changes.ts';
+import { driveModels } from '../../../models/drive/models.ts';
+import { buildHostServices } from '../../builders/hostServices.ts';
+import { buildSpace, buildUser } from '../../builders/identity.ts';
+
+// What the drives' daemon asks its host, with the real database and the real store.
+
+let worker: Awaited<ReturnType<typeof buildHostServices>>;
+let services: Services;
+let backend: DriveBackend;
+beforeAll(async () => {
+  worker = await buildHostServices();
+  ({ services } = worker);
+  backend = createDriveBackend(services);
+});
+afterAll(() => worker.close());
+
+interface Place {
+  computerId: string;
+  spaceId: string;
+  userId: string;
+  rootId: string;
+}
+
+async function buildPlace(): Promise<Place> {
+  const { identity, database } = services;
+  const { user } = await buildUser(identity);
+  const { space } = await buildSpace(identity, user.id);
+  const { id: computerId } = await defaultComputer(database, space.id);
+  const { item } = await backend.root(computerId);
+  return { computerId, spaceId: space.id, userId: user.id, rootId: item.id };
+}
+
+let place: Place;
+beforeEach(async () => {
+  place = await buildPlace();
+});
+
+const hashOf = (text: string) => createHash('sha256').update(text).digest('hex');
+
+function write(name: string, text: string, more: Partial<DriveWrite> = {}) {
+  const sizeBytes = Buffer.byteLength(text);
+  const fields = { parentId: place.rootId, name, modifiedAtMs: 1_700_000_000_123, executable: false, sizeBytes };
+  return backend.write(place.computerId, { ...fields, ...more }, Readable.from([Buffer.from(text)]));
+}
+
+const list = async (folderId = place.rootId) =>
+  (await backend.children(place.computerId, folderId, undefined)).items.map(({ name }) => name);
+
+async function read({ id }: Pick<DriveEntry, 'id'>, version?: number): Promise<string> {
+  const content = await backend.content(place.computerId, id, version);
+  const reader = new PassThrough();
+  const bytes = buffer(reader);
+  await (await content.open()).sendTo(reader);
+  return (await bytes).toString();
+}
+
+async function news(after: number) {
+  return backend.changes(place.computerId, after, 0, new AbortController().signal);
+}
+
+const knownBy = ({ id: itemId, version }: DriveEntry) => ({ known: { itemId, version } });
+const refusal = (code: string) => expect.objectContaining({ name: 'DomainError', code });
+
+test('What a program writes is a file with its time and its bit, and a repeated request changes nothing', async () => {
+  const first = await write('run.sh', 'echo hello', { executable: true });
+  expect(first).toMatchObject({
+    conflict: false,
+    item: {
+      name: 'run.sh',
+      kind: 'file',
+      size: 10,
+      version: 1,
+      sha256: hashOf('echo hello'),
+      executable: true,
+      modifiedAtMs: 1_700_000_000_123,
+    },
+  });
+  expect(await write('run.sh', 'echo hello', { executable: true })).toEqual(first);
+  const next = await write('run.sh', 'echo bye', { ...knownBy(first.item), executable: true });
+  expect(next.item).toMatchObject({ id: first.item.id, version: 2, sha256: hashOf('echo bye') });
+  expect(await write('run.sh', 'echo bye', { ...knownBy(first.item), executable: true })).toEqual(next);
+  expect([await read(next.item), await read(next.item, 1)]).toEqual(['echo bye', 'echo hello']);
+  expect(await list()).toEqual(['run.sh']);
+  const { item } = await openLiving(services.database, place.spaceId, first.item.id);
+  expect([item.createdBy, item.updatedBy]).toEqual([place.userId, place.userId]);
+});
+
+test('A change that was made for another content is kept beside it, once, and the space is told', async () => {
+  const { item: first } = await write('plan.md', 'one');
+  await write('plan.md', 'two', knownBy(first));
+  const own = await write('plan.md', 'three', knownBy(first));
+  expect(own).toMatchObject({ conflict: true, item: { name: 'plan (from Computer, 2023-11-14 22.13.20).md' } });
+  expect(await write('plan.md', 'three', knownBy(first))).toEqual(own);
+  expect(await write('plan.md', 'four')).toMatchObject({ conflict: true });
+  expect(await list()).toHaveLength(3);
+  const sql = "SELECT target FROM audit_entries WHERE space_id = ? AND action = 'drive.conflict'";
+  const [rows] = await services.database.pool.query(sql, [place.spaceId]);
+  expect(rows).toHaveLength(2);
+});
+
+test('What was written in a folder that is gone is in the root of the drive', async () => {
+  const { item: folder } = await backend.make(place.computerId, {
+    id: newId('driveItem'),
+    parentId: place.rootId,
+    name: 'folder',
+  });
+  const { item: file } = await write('a.txt', 'one', { parentId: folder.id });
+  await backend.trash(place.computerId, { itemId: folder.id, onlyIfEmpty: false });
+  const kept = await write('a.txt', 'two', { parentId: folder.id, ...knownBy(file) });
+  expect(kept).toMatchObject({ conflict: true, item: { parentId: place.rootId } });
+  expect(await read(kept.item)).toBe('two');
+});
+
+test('A file that is open for long has a version a minute', async () => {
+  const session = 'a-log';
+  let { item } = await write('app.log', '0', { session });
+  for (let n = 1; n <= 5; n++) ({ item } = await write('app.log', `0${n}`, { ...knownBy(item), session }));
+  expect(item.version).toBe(6);
+  const { DriveVersion } = driveModels(services.database);
+  const versions = async () => (await DriveVersion.of(item.id, 100)).map(({ version }) => version);
+  expect(await versions()).toEqual([]);
+  const now = Date.now.bind(Date);
+  const clock = jest.spyOn(Date, 'now').mockImplementation(() => now() + 61_000);
+  ({ item } = await write('app.log', 'later', { ...knownBy(item), session }));
+  clock.mockRestore();
+  expect(await versions()).toEqual([6]);
+  ({ item } = await write('app.log', 'another writer', { ...knownBy(item), session: 'other' }));
+  expect(await versions()).toEqual([7, 6]);
+});
+
+test('Folders and links are made once, moved, replaced as programs rename, and removed', async () => {
+  const { computerId, rootId } = place;
+  const id = newId('driveItem');
+  const made = await backend.make(computerId, { id, parentId: rootId, name: 'dir' });
+  expect(await backend.make(computerId, { id, parentId: rootId, name: 'dir' })).toEqual(made);
+  const link = { id: newId('driveItem'), parentId: id, name: 'link', target: '../x' };
+  expect(await backend.make(computerId, link)).toMatchObject({ item: { kind: 'symlink', target: '../x' } });
+  await expect(backend.make(computerId, { ...link, id: newId('driveItem') })).rejects.toEqual(refusal('NAME_TAKEN'));
+  await expect(backend.trash(computerId, { itemId: id, onlyIfEmpty: true })).rejects.toEqual(refusal('NOT_EMPTY'));
+  const { item: file } = await write('file', 'text');
+  const over = { itemId: file.id, parentId: id, name: 'link' };
+  await expect(backend.move(computerId, { ...over, replace: false })).rejects.toEqual(refusal('NAME_TAKEN'));
+  const { item: moved } = await backend.move(computerId, { ...over, replace: true });
+  expect(moved).toMatchObject({ id: file.id, parentId: id, name: 'link', kind: 'file' });
+  expect((await backend.move(computerId, { ...over, replace: true })).item).toMatchObject({ id: file.id });
+  const { item: empty } = await backend.make(computerId, { id: newId('driveItem'), parentId: rootId, name: 'empty' });
+  const onto = { itemId: empty.id, parentId: rootId, name: 'dir', replace: true };
+  await expect(backend.move(computerId, onto)).rejects.toEqual(refusal('NOT_EMPTY'));
+  await backend.trash(computerId, { itemId: file.id, onlyIfEmpty: false });
+  await backend.trash(computerId, { itemId: file.id, onlyIfEmpty: false });
+  expect((await backend.move(computerId, onto)).item).toMatchObject({ id: empty.id, name: 'dir' });
+  expect(await list()).toEqual(['dir']);
+  const attributes = { itemId: empty.id, modifiedAtMs: 1_000 };
+  expect((await backend.attributes(computerId, attributes)).item).toMatchObject({ modifiedAtMs: 1_000 });
+});
+
+test('The changes of a drive are told as they come, and those of threads and other spaces are not', async () => {
+  const { computerId, rootId, spaceId } = place;
+  const { revision } = await news(0);
+  const signal = new AbortController().signal;
+  const waiting = backend.changes(computerId, revision, 60_000, signal);
+  const { item } = await write('a.txt', 'one');
+  expect(await waiting).toMatchObject({ reset: false, items: [{ id: item.id, live: true, parentId: rootId }] });
+  const { revision: later } = await news(revision);
+  await backend.trash(computerId, { itemId: item.id, onlyIfEmpty: false });
+  expect((await news(later)).items).toMatchObject([{ id: item.id, live: false }]);
+  const other = await buildPlace();
+  const others = await backend.changes(other.computerId, 0, 0, signal);
+  expect(others.items).toEqual([]);
+  const there = await openLiving(services.database, other.spaceId, other.rootId);
+  expect(there.item.spaceId).not.toBe(spaceId);
+  for (const ask of [
+    backend.children(computerId, other.rootId, undefined),
+    backend.content(computerId, other.rootId, undefined),
+    backend.move(computerId, { itemId: other.rootId, parentId: rootId, name: 'x', replace: true }),
+    backend.make(computerId, { id: newId('driveItem'), parentId: other.rootId, name: 'x' }),
+  ])
+    await expect(ask).rejects.toEqual(refusal('NOT_FOUND'));
+});
+
+test('A viewer’s computer only reads, and a removed member’s has nothing, from the next request on', async () => {
+  const { computerId, spaceId, userId } = place;
+  const { item } = await write('a.txt', 'one');
+  const owner = await buildUser(services.identity);
+  const roleOf = (role: string) =>
+    services.database.pool.query('UPDATE space_members SET role = ? WHERE space_id = ? AND user_id = ?', [
+      ...[role, spaceId, userId],
+    ]);
+  await services.identity.members.add(spaceId, owner.user.email, 'owner');
+  await roleOf('viewer');
+  await expect(write('b.txt', 'two')).rejects.toEqual(refusal('DRIVE_FORBIDDEN'));
+  expect(await read(item)).toBe('one');
+  const { revision } = await news(0);
+  expect((await news(revision)).access).toBe('read');
+  const waiting = backend.changes(computerId, revision, 60_000, new AbortController().signal);
+  await services.database.pool.query('DELETE FROM space_members WHERE space_id = ? AND user_id = ?', [spaceId, userId]);
+  expect(await waiting).toMatchObject({ access: 'none' });
+  await expect(backend.trash(computerId, { itemId: item.id, onlyIfEmpty: false })).rejects.toEqual(
+    refusal('DRIVE_FORBIDDEN'),
+  );
+});
+
+test('A large folder is listed in pages, each item once', async () => {
+  const { database } = services;
+  const { spaceId, userId, rootId, computerId } = place;
+  const { DriveItem, Drive } = driveModels(database);
+  await database.sequelize.transaction(async (tx) => {
+    await Drive.lock(spaceId, tx);
+    const fresh = Array.from({ length: 5_010 }, (_, n) =>
+      DriveItem.fresh({ spaceId, parentId: rootId, kind: 'folder', name: `folder ${n}`, userId }),
+    );
+    await DriveItem.insertAll(fresh, tx);
+  });
+  const first = await backend.children(computerId, rootId, undefined);
+  expect([first.items.length, first.next]).toEqual([5_000, expect.any(String)]);
+  const second = await backend.children(computerId, rootId, first.next ?? '');
+  expect([second.items.length, second.next]).toEqual([10, null]);
+  expect(new Set([...first.items, ...second.items].map(({ id }) => id)).size).toBe(5_010);
+  expect(await news(0)).toMatchObject({ reset: true });
+});
