@@ -1,13 +1,12 @@
-import { existsSync } from 'node:fs';
 import { counted } from '../../base/text.ts';
 import type { Config } from '../../config/index.ts';
 import type { LaunchConfig } from '../../config/launch.ts';
+import { missingForDrives } from '../../integrations/computers/host/drives/drivePlaces.ts';
 import { describeMachine } from '../../integrations/computers/host/machine/describeMachine.ts';
 import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts';
 import { openDatabase } from '../../models/database/database.ts';
 import { describeBrowserPrograms } from '../../stack/browsers.ts';
 import { describeSandboxPrograms } from '../../stack/computers.ts';
-import { findProgram } from '../../stack/context.ts';
 import { describeDesktopPrograms } from '../../stack/desktops.ts';
 import { cachedGvisor } from '../../stack/gvisor.ts';
 import { describeProgram } from '../../stack/programs.ts';
@@ -43,9 +42,9 @@ export async function checkComputers(launch: LaunchConfig): Promise<CheckResult>
 /** Whether computers can have their space's drive as files here. */
 export function checkDrive(launch: LaunchConfig): CheckResult {
   if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
-  if (!existsSync('/dev/fuse')) return off('this machine has no /dev/fuse');
-  if (process.getuid?.() !== 0 && findProgram('fusermount3', launch.environment) === undefined)
-    return off('only root can mount it without fusermount3 (Debian and Ubuntu: apt-get install fuse3)');
+  if (!launch.computersDrive) return off('not wanted (ATRIUM_COMPUTERS_DRIVE=off)');
+  const reason = missingForDrives();
+  if (reason !== undefined) return off(reason);
   const { missing, detail } = describeProgram('atrium-drivefs', launch);
   return missing ? off(detail) : ok(detail);
 }

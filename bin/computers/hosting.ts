@@ -3,15 +3,17 @@ import { availableParallelism, hostname } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ComputerDeps } from '../../activities/computers/deps.ts';
+import { createDriveBackend } from '../../activities/computers/drives/driveBackend.ts';
 import { EarlyStarts } from '../../activities/computers/earlyStarts.ts';
 import { HomeSaves } from '../../activities/computers/homeSaves.ts';
 import { createHostActivities } from '../../activities/computers/hostActivities.ts';
 import { HostBeat } from '../../activities/computers/hostBeat.ts';
 import { listen } from '../../api/frame/server.ts';
-import { loadLaunchConfig } from '../../config/launch.ts';
+import { type LaunchConfig, loadLaunchConfig } from '../../config/launch.ts';
 import { closeBrowsers } from '../../integrations/browsers/browser.ts';
 import { writeBrowserPolicies } from '../../integrations/browsers/policies.ts';
 import { createHost } from '../../integrations/computers/host/createHost.ts';
+import type { DriveOptions } from '../../integrations/computers/host/drives/drives.ts';
 import type { Host, HostOptions } from '../../integrations/computers/host/host.ts';
 import { HostError } from '../../integrations/computers/host/hostErrors.ts';
 import { isTaken } from '../../integrations/computers/host/hostLock.ts';
@@ -21,9 +23,10 @@ import type { ComputerEgress } from '../../integrations/egress/computerEgress.ts
 import { computerEnvironment } from '../../integrations/egress/computerEnvironment.ts';
 import { type TrustFiles, writeTrustFiles } from '../../integrations/egress/trustFiles.ts';
 import { noteShutdown } from '../../models/computers/beats.ts';
+import { noteDrive } from '../../models/computers/driveAuthority.ts';
 import { withdrawHost } from '../../models/computers/hosts.ts';
 import { StackError } from '../../stack/errors.ts';
-import { getAgent } from '../../stack/programs.ts';
+import { getAgent, getDriveDaemon } from '../../stack/programs.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { hostTaskQueue } from '../../temporal/taskQueues.ts';
 import { type RunningWorker, startWorker } from '../../temporal/workers.ts';
@@ -124,10 +127,39 @@ function driverOptions({ drivers, runsc, docker }: Services['config']['computers
   return { ...(drivers !== undefined && { drivers }), ...(runsc !== undefined && { runsc }), docker };
 }
 
+/** The drives of spaces in the computers of this host. Computers run without them if their program cannot be had. */
+async function driveOptions(services: Services, launch: LaunchConfig): Promise<DriveOptions> {
+  const { config, database, logger } = services;
+  const refused = config.computers.hasDrives ? undefined : 'the operator has switched drives in computers off';
+  const program = refused === undefined ? await driveProgram(services, launch) : { refused };
+  return {
+    ...program,
+    backend: createDriveBackend(services),
+    cacheBytes: config.computers.driveCacheBytes,
+    onReport(computerId, report) {
+      noteDrive(database, computerId, report).catch((error: unknown) => {
+        logger.warn({ err: error, computerId }, 'What the host says of the drive in a computer could not be recorded.');
+      });
+    },
+  };
+}
+
+async function driveProgram({ config, logger }: Services, launch: LaunchConfig) {
+  try {
+    const report = (line: string) => logger.info(line);
+    const { signal } = new AbortController();
+    return { program: await getDriveDaemon({ ...launch, dataDir: config.dataDir, report, signal }) };
+  } catch (error) {
+    if (!(error instanceof StackError)) throw error;
+    return { refused: error.message };
+  }
+}
+
 async function makeHost(
-  { config, logger, egressAuthorities }: Services,
+  services: Services,
   egress: ComputerEgress,
 ): Promise<{ host: Host; trust: TrustFiles } | 'taken' | undefined> {
+  const { config, logger, egressAuthorities } = services;
   try {
     const authorities = await egressAuthorities.trusted();
     const trust = await writeTrustFiles(path.join(config.computers.dir, '.trust'), authorities);
@@ -148,6 +180,7 @@ async function makeHost(
       ...(config.computers.memoryMiB !== undefined && { memoryMiB: config.computers.memoryMiB }),
       egress,
       beforeEnd: closeBrowsers,
+      drive: await driveOptions(services, launch),
       readOnly: () => [...trust.readOnly, ...policies],
       log: (level, facts, message) => logger[level](facts, message),
     });

@@ -27,6 +27,8 @@ export interface ComputerSpec {
   /** With a root file system of its own: the user of its processes (undefined: root), and where they start. */
   user?: string;
   workdir?: string;
+  /** Set if the drive of its space is in its home, with the name by which its changes are known there. */
+  drive?: { name: string };
 }
 
 /**

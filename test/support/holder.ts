@@ -96,6 +96,7 @@ export async function heldComputer(
     sandbox: sandboxOf(home, agentDir, command),
     cgroups: null,
     egressSocket: null,
+    driveSocket: null,
     settings: { stopGraceMs: 5_000, agentStartTimeoutMs: 60_000, idleTimeoutMs: 60_000 },
     ...others,
   };

@@ -36,6 +36,7 @@ export const longTests = {
   'test/chaos/desktop.test.ts': ['desktops'],
   'test/chaos/drive.test.ts': ['drive'],
   'test/chaos/driveFullStore.test.ts': ['drive'],
+  'test/chaos/driveInComputers.test.ts': ['drive', 'drives', 'drivefs'],
   'test/chaos/gitDraft.test.ts': ['git'],
   'test/chaos/gitLostHost.test.ts': ['git'],
   'test/chaos/gitTree.test.ts': ['git'],

@@ -35,7 +35,7 @@ export function execTool(deps: ComputerToolDeps): ServerTool {
   return serverTool<ExecInput>({
     name: 'computer_exec',
     description:
-      'Runs a shell command on a computer of the space and waits for it to end. The computer runs Linux; files in its home are kept. Output beyond 1 MiB is cut in the middle. For servers and other background work use computer_process.',
+      'Runs a shell command on a computer of the space and waits for it to end. The computer runs Linux; files in its home are kept. `~/drive` is the drive of the space: what a command writes there is in the drive when it ends. Output beyond 1 MiB is cut in the middle. For servers and other background work use computer_process.',
     access: 'act',
     role: 'editor',
     scope: 'computers:write',

@@ -37,7 +37,7 @@ export const pathProperty = {
   minLength: 1,
   maxLength: 4_096,
   pattern: '^[^\\u0000]*$',
-  description: 'An absolute path, or a path relative to the home.',
+  description: 'An absolute path, or a path relative to the home. The drive of the space is at drive/ in the home.',
 };
 
 /** The computer that a call names. It is always a computer of the turn's own space. */

@@ -22,7 +22,8 @@ export const pathProperty = { type: 'string', minLength: 1, maxLength: 4_096, de
 export const containerProperty = {
   enum: ['drive', 'thread'],
   default: 'drive',
-  description: 'The drive of the space, or the files of this conversation (attachments, large tool results).',
+  description:
+    'The drive of the space, which its computers have at ~/drive; or the files of this conversation (attachments, large tool results).',
 };
 
 export function containerOf(turn: Turn, container: PathInput['container']): string {

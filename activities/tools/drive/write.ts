@@ -38,7 +38,7 @@ export function driveWriteTools(deps: Deps): ServerTool[] {
       ...common,
       name: 'drive_write',
       description:
-        'Writes a text file to the drive. Missing parent folders are created. An existing file gets the content as a new version; the earlier version is kept.',
+        'Writes a text file to the drive, which computers see at ~/drive. Missing parent folders are created. An existing file gets the content as a new version; the earlier version is kept.',
       inputSchema: objectSchema(
         {
           path: pathProperty,

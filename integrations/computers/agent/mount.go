@@ -84,7 +84,7 @@ func seal(except string, command []string) error {
 	}
 	writable := mountAttributes{clear: mountAttrReadOnly}
 	for _, path := range strings.Split(except, ",") {
-		if err := writable.apply(withoutFolder, path, 0); err != nil {
+		if err := writable.apply(withoutFolder, path, atRecursive); err != nil {
 			return err
 		}
 	}

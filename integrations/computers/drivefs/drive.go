@@ -26,6 +26,8 @@ type mountSpec struct {
 	GID        uint32 `json:"gid"`
 	LocalDir   string `json:"localDir"`
 	SyncSocket string `json:"syncSocket"`
+	// What the worker would answer to GET /root. It sends this along, so that a computer that starts does not wait.
+	Root *rootAnswer `json:"root"`
 }
 
 // drive is a space's drive as one computer sees it: a mount, the tree that is known of it, and what was written there.
@@ -71,9 +73,12 @@ func mountDrive(ctx context.Context, spec mountSpec, o *outbox, c *cache) (*driv
 		containers: map[string]*node{}, removed: map[string]bool{}, unsent: map[*node]bool{}}
 	d.handles.open = map[uint64]*handle{}
 	d.ended, d.end = context.WithCancel(context.Background())
-	var root rootAnswer
-	if err := o.backend.ask(ctx, "GET", "/root", nil, nil, &root); err != nil {
-		return nil, err
+	root := spec.Root
+	if root == nil {
+		root = &rootAnswer{}
+		if err := o.backend.ask(ctx, "GET", "/root", nil, nil, root); err != nil {
+			return nil, err
+		}
 	}
 	d.revision, d.access, d.freeBytes, d.maxFile = root.Revision, root.Access, root.FreeBytes, root.MaxFileBytes
 	root.Item.Kind = "folder"

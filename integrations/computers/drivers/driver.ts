@@ -36,6 +36,13 @@ export interface SandboxOrder {
   readOnly: ReadOnlyFiles;
   /** Its root file system, if it has one of its own. Then `homeDir` is not used. */
   system?: SystemMount;
+  /** The folder of the host that it sees as the drive of its space, and the mount in which that folder is. */
+  drive?: DriveFolder;
+}
+
+export interface DriveFolder {
+  folder: string;
+  mount: string;
 }
 
 /**

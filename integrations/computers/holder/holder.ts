@@ -15,6 +15,7 @@ import type {
   SandboxCommand,
 } from '../protocol/holderSpec.ts';
 import { Agent } from './agent.ts';
+import { driveSynced } from './driveSync.ts';
 import { createHolderServer } from './http/server.ts';
 import { HolderProcesses } from './processes/processes.ts';
 import { Cells } from './sandboxes/cells.ts';
@@ -93,7 +94,7 @@ async function hold(
   { report, ordered }: Starter,
   order: ReleaseOrder,
 ): Promise<string> {
-  const { computer, cgroups, socketPath, settings } = spec;
+  const { computer, cgroups, socketPath, driveSocket, settings } = spec;
   const settle = cgroups?.settle;
   const workOom = cgroups?.workOom ?? order.workOom;
   const startedAt = new Date().toISOString();
@@ -121,6 +122,7 @@ async function hold(
     agent,
     oomKills: () => (workOom === undefined ? 0 : readOomKills(workOom)),
     onStarted: () => settler?.settle(),
+    beforeEnd: driveSocket === null ? undefined : () => driveSynced(driveSocket),
   };
   const thread = new ScreenThread(screenProgram(process.argv[1] ?? ''));
   const users = { store, screens: new Screens(store, thread) };

@@ -2,6 +2,7 @@ import { DomainError } from '../../../base/errors.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { driverNames } from '../drivers/drivers.ts';
 import type { DriverName } from '../types.ts';
+import type { Drives } from './drives/drives.ts';
 import type { HostDeadlines, HostOptions } from './host.ts';
 import type { HostLayout } from './layout.ts';
 import type { HolderPool } from './life/holders.ts';
@@ -14,6 +15,8 @@ export interface HostContext extends Machinery {
   options: HostOptions;
   deadlines: HostDeadlines;
   holders: HolderPool;
+  /** The drives of spaces in its computers. Undefined if they do not have these here. */
+  drives: Drives | undefined;
   log: NonNullable<HostOptions['log']>;
 }
 

@@ -4,6 +4,7 @@ import { HostClient } from '../hostClient.ts';
 import { Bases, baseNames } from './bases.ts';
 import { driversOf, type HostContext, requireHomes } from './context.ts';
 import { tend } from './disks/tend.ts';
+import { Drives } from './drives/drives.ts';
 import { FileSandboxes, type SandboxWork } from './files/fileSandboxes.ts';
 import type { Host, HostDeadlines, HostOptions } from './host.ts';
 import { HostError } from './hostErrors.ts';
@@ -58,6 +59,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
       logs: layout.logs,
       command: [...(machinery.ownView ?? []), ...machinery.holderCommand],
     }),
+    drives: undefined,
     log: options.log ?? (() => undefined),
   };
   const lanes = new Lanes();
@@ -85,6 +87,11 @@ export async function createHost(given: HostOptions): Promise<Host> {
     context.confinement.settleHolder(record); // the earlier process may have been killed just before this
     await openEgress(context, record);
   }
+  const drive = options.drive ?? { refused: 'it was started without drives' };
+  context.drives = await Drives.open(
+    { layout, options: drive, log: context.log, watchMs: deadlines.watchMs },
+    listRecords(layout).filter(({ run }) => isRunning(run)),
+  );
   const watching = watch(context, lanes, sandboxes.work);
   const awaiting = awaitDrivers(context, sweepAll);
   const tending = tend(context.disks, {
@@ -117,7 +124,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     };
     return lanes.in(computerId, work, new HostError('START_FAILED', 'it was stopped while it started'));
   };
-  const close = async () => {
+  const close = async (ends = { end: false }) => {
     watching.stop();
     await tending.stop();
     awaiting.stop();
@@ -125,6 +132,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     await saves.endAll('the host is closing');
     await lanes.idle();
     await Promise.all(Object.values(sandboxes).map((each) => each.closeAll()));
+    await context.drives?.close(ends);
     lock.release();
   };
 
@@ -196,11 +204,11 @@ export async function createHost(given: HostOptions): Promise<Host> {
     files: async (computerId) => new HostClient({ socketPath: await socketOf(computerId) }),
     work: async (computerId) => new HostClient({ socketPath: await socketOf(computerId, { purpose: 'work' }) }),
     socket: socketOf,
-    close,
+    close: () => close(),
     async shutdown() {
       const running = listRecords(layout).filter(({ run }) => isRunning(run));
       await Promise.all(running.map(({ computerId }) => stop(computerId, deadlines.stopGraceMs, 'its host stopped')));
-      await close();
+      await close({ end: true });
       context.confinement.close();
       await context.disks.close();
     },

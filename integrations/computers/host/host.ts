@@ -3,6 +3,7 @@ import type { RefusedDriver } from '../drivers/driver.ts';
 import type { HostClient } from '../hostClient.ts';
 import type { HolderEnd } from '../protocol/holderSpec.ts';
 import type { BaseName, ComputerLimits, ComputerMetrics, ComputerSpec, DriverName, HostedState } from '../types.ts';
+import type { DriveOptions } from './drives/drives.ts';
 import type { FileLimits } from './files/filePlaces.ts';
 import type { SandboxWork } from './files/fileSandboxes.ts';
 import type { HostLimits } from './machine/machine.ts';
@@ -40,6 +41,8 @@ export interface HostOptions {
    * way, within `closeMs`.
    */
   beforeEnd?: (client: HostClient, signal: AbortSignal) => Promise<void>;
+  /** The drives of spaces in computers. Undefined: computers have none. */
+  drive?: DriveOptions;
   /** Called when a computer has ended without an order. */
   onEnd?: (computerId: string, end: HolderEnd) => void;
   log?: (level: 'info' | 'warn' | 'error', facts: Record<string, unknown>, message: string) => void;

@@ -8,6 +8,7 @@ import type { BaseName } from '../types.ts';
  * `processes` and `run` belong to the computer's user.
  */
 export function hostLayout(dir: string) {
+  const runs = dir.length <= longestForSockets ? join(dir, '.run') : shortRuns(dir);
   return {
     dir,
     identity: join(dir, '.host.json'),
@@ -24,7 +25,15 @@ export function hostLayout(dir: string) {
     runtime: join(dir, '.runtime'),
     logs: join(dir, '.logs'),
     /** Sockets and other files of a run. */
-    runs: dir.length <= longestForSockets ? join(dir, '.run') : shortRuns(dir),
+    runs,
+    /** Where the drives of spaces are mounted, one for each computer that runs. */
+    drives: join(dir, '.drives'),
+    driveBackend: join(runs, '.drive-backend'),
+    driveControl: join(runs, '.drive-control'),
+    driveCache: join(dir, '.drive', 'cache'),
+    /** What programs have written and what is not in a drive yet. */
+    driveStage: join(dir, '.drive', 'stage'),
+    driveLog: join(dir, '.logs', 'drives.log'),
   };
 }
 
@@ -60,6 +69,10 @@ export function computerLayout(layout: HostLayout, computerId: string) {
     egressSocket: join(run, 'egress.sock'),
     /** The egress socket is made here and then moved, since `run` belongs to the computer's user. */
     egressDraft: join(layout.runs, `.${computerId}.egress`),
+    /** Where its drive is mounted. */
+    drive: join(layout.drives, computerId),
+    /** Where its holder waits until all is in the drive. Its user owns the socket, and can replace it by none. */
+    driveSocket: join(layout.runs, `.${computerId}.drive`),
     end: join(run, 'end.json'),
     view: join(run, 'view'),
   };

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { makeFolderDurablySync, writeDurablySync } from '../../../disk/durable.ts';
+import type { DriveMount } from '../drives/daemon.ts';
 import type { HolderEnd } from '../protocol/holderSpec.ts';
 import { ifThere } from '../system/ifThere.ts';
 import type { Stamp } from '../system/stamps.ts';
@@ -41,6 +42,8 @@ export interface ComputerRun {
   startedAt: string | null;
   pausedAt: string | null;
   end: HolderEnd | null;
+  /** How the drive of its space is mounted for it. Undefined if it does not have the drive. */
+  drive?: DriveMount;
 }
 
 export function readRecord(layout: HostLayout, computerId: string): ComputerRecord | undefined {

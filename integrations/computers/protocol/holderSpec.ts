@@ -39,6 +39,8 @@ export interface HolderSpec {
   cgroups: HolderCgroups | null;
   /** The unix socket of this computer's egress proxy. Null if the computer has no egress. */
   egressSocket: string | null;
+  /** The unix socket on which to wait until all that programs wrote is in the drive. Null if the computer has none. */
+  driveSocket: string | null;
   settings: HolderSettings;
 }
 

@@ -43,10 +43,10 @@ export async function openBubblewrap(setting: DriverSetting): Promise<OpenedDriv
   return {
     name: 'bubblewrap',
     confinement,
-    sandbox({ homeDir, viewDir, limits, readOnly, system }) {
+    sandbox({ homeDir, viewDir, limits, readOnly, system, drive }) {
       const { ownView } = setting;
       const given = { programs, machine, agentDir, etcDir, ownView, command: agent };
-      const options = { ...given, homeDir, viewDir, limits, readOnly, system };
+      const options = { ...given, homeDir, viewDir, limits, readOnly, system, drive };
       if (system !== undefined) {
         clearMountPoints(system.folder, mountPoints({ ...options, system }));
         ensureHome(system.folder);

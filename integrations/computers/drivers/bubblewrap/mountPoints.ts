@@ -24,7 +24,8 @@ export function clearMountPoints(folder: string, points: readonly { path: string
   }
 }
 
-function freeName(path: string): string {
+/** This path, or one with a number if something is there. */
+export function freeName(path: string): string {
   for (let count = 1; ; count++) {
     const name = count === 1 ? path : `${path}${count}`;
     if (ifThere(() => lstatSync(name)) === undefined) return name;

@@ -1,10 +1,19 @@
 import type { OwnView } from '../../host/machine/machine.ts';
 import { agentFolder, type CellCommand, type SandboxCommand, type SystemMount } from '../../protocol/holderSpec.ts';
 import type { ComputerLimits } from '../../types.ts';
-import type { SandboxOptions } from '../driver.ts';
+import type { DriveFolder, SandboxOptions } from '../driver.ts';
 import { seccompFilter } from '../seccomp/bpf.ts';
 import { asRootOfUsers, sealed, systemArguments } from './system.ts';
-import { environment, home, hostFiles, rootEnvironment, temporaryFolders, uid, viewFiles } from './view.ts';
+import {
+  driveInside,
+  environment,
+  home,
+  hostFiles,
+  rootEnvironment,
+  temporaryFolders,
+  uid,
+  viewFiles,
+} from './view.ts';
 
 export interface BubblewrapOptions extends SandboxOptions<Pick<ComputerLimits, 'memoryMiB' | 'maxTasks'>> {
   /** Absolute paths. */
@@ -15,6 +24,8 @@ export interface BubblewrapOptions extends SandboxOptions<Pick<ComputerLimits, '
   ownView: OwnView | undefined;
   /** Its root file system, if it has one of its own. */
   system?: SystemMount | undefined;
+  /** The drive of its space, if it has that. */
+  drive?: DriveFolder | undefined;
 }
 
 /**
@@ -82,7 +93,7 @@ function commonArguments(env: Record<string, string>): string[] {
 
 /** Arguments for a sandbox with the host's programs. */
 function homeArguments(options: BubblewrapOptions): string[] {
-  const { homeDir, viewDir, agentDir, etcDir, limits, readOnly, ownView } = options;
+  const { homeDir, viewDir, agentDir, etcDir, limits, readOnly, ownView, drive } = options;
   return [
     ...['--unshare-user', '--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup-try'],
     // The kernel ends the sandbox when its holder is killed.
@@ -98,6 +109,7 @@ function homeArguments(options: BubblewrapOptions): string[] {
     ...['--ro-bind', agentDir, agentFolder],
     ...readOnly.flatMap(({ from, to }) => ['--ro-bind', from, to]),
     ...['--bind', homeDir, home],
+    ...(drive !== undefined ? ['--bind', drive.folder, driveInside] : []),
     ...['--remount-ro', '/dev', '--remount-ro', '/'],
     ...['--chdir', home, '--uid', String(uid), '--gid', String(uid), '--cap-drop', 'ALL'],
   ];

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { agentFolder } from '../../protocol/holderSpec.ts';
 import type { BubblewrapOptions } from './sandbox.ts';
-import { home, temporaryFolders, viewFiles } from './view.ts';
+import { driveInside, home, temporaryFolders, viewFiles } from './view.ts';
 
 /** The descriptor on which a sandbox waits until its users and its root file system are there. */
 const goDescriptor = 7;
@@ -33,7 +33,7 @@ const capabilities = [
 export type SystemOptions = BubblewrapOptions & Required<Pick<BubblewrapOptions, 'system'>>;
 
 /** Mounts of a sandbox with a root file system of its own, each with the path inside. */
-function mountsOf({ viewDir, agentDir, etcDir, limits, readOnly, ownView }: SystemOptions): Mount[] {
+function mountsOf({ viewDir, agentDir, etcDir, limits, readOnly, ownView, drive }: SystemOptions): Mount[] {
   return [
     { to: '/proc', args: ['--proc', '/proc'] },
     { to: '/dev', args: ['--dev', '/dev'] },
@@ -46,6 +46,9 @@ function mountsOf({ viewDir, agentDir, etcDir, limits, readOnly, ownView }: Syst
     ...etcFiles.map((name) => readOnlyMount(`${etcDir}/${name}`, `/etc/${name}`)),
     readOnlyMount(agentDir, agentFolder),
     ...readOnly.map(({ from, to }) => readOnlyMount(from, to)),
+    ...(drive !== undefined
+      ? [{ to: driveInside, from: drive.folder, args: ['--bind', drive.folder, driveInside] }]
+      : []),
   ];
 }
 
@@ -66,11 +69,15 @@ export function mountPoints(options: SystemOptions): { path: string; isFolder: b
 const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 /**
- * Starts a program in a mount namespace of its own in which only the root file system, and the terminals, can be
- * changed: bwrap follows the links of a tenant who changes the mount points meanwhile.
+ * Starts a program in a mount namespace of its own in which only the root file system, the terminals and the drive can
+ * be changed: bwrap follows the links of a tenant who changes the mount points meanwhile.
  */
-export function sealed({ agentDir, system, ownView }: SystemOptions, inner: string[]): string[] {
-  const writable = [system.target, ...(ownView !== undefined ? ['/dev/pts'] : [])];
+export function sealed({ agentDir, system, ownView, drive }: SystemOptions, inner: string[]): string[] {
+  const writable = [
+    system.target,
+    ...(ownView !== undefined ? ['/dev/pts'] : []),
+    ...(drive !== undefined ? [drive.mount] : []),
+  ];
   return [`${agentDir}/agent`, 'seal', writable.join(','), ...inner];
 }
 

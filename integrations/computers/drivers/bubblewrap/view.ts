@@ -4,6 +4,8 @@ import type { ComputerLimits } from '../../types.ts';
 
 /** The home's path inside a computer. */
 export const home = '/home/user';
+/** Where the drive of its space is. */
+export const driveInside = `${home}/drive`;
 /** The uid of a computer's one user, as seen inside. */
 export const uid = 1000;
 

@@ -45,6 +45,8 @@ interface ProcessesOptions {
   oomKills: () => number;
   /** Called after a start, so that the process is moved to the cgroup with its limits. */
   onStarted: () => void;
+  /** Called when a command has exited, before its log says so. Not for terminals, and not for what only looks. */
+  beforeEnd?: (() => Promise<void>) | undefined;
 }
 
 /** The processes that run, and the operations on them. */
@@ -163,7 +165,7 @@ export class HolderProcesses {
   }
 
   async #begin(process: LiveProcess, request: StartProcess): Promise<void> {
-    const { store, screens, oomKills, onStarted, spec, cells } = this.#options;
+    const { store, screens, oomKills, onStarted, beforeEnd, spec, cells } = this.#options;
     const { processId, command, pty, stdin, input = false, isLook = false, isPrivate = false, files } = request;
     const timeoutMs = shorter(request.timeoutMs, spec.settings.longestMs);
     const hasInput = input || pty !== undefined || stdin !== undefined;
@@ -193,7 +195,12 @@ export class HolderProcesses {
         },
       });
       onStarted();
-      const runner = new Runner(process, stream, agent, oomKills, timeoutMs);
+      const waits = pty === undefined && !isLook;
+      const runner = new Runner(process, stream, agent, {
+        oomKills,
+        timeoutMs,
+        beforeEnd: waits ? beforeEnd : undefined,
+      });
       this.#entries.set(processId, { runner, order: new InputOrder(), isInputOpen, isLook });
       if (pty !== undefined) screens.follow(process, pty);
       void process.ended.finally(() => {

@@ -18,23 +18,37 @@ const signalPattern = /^SIG[A-Z0-9]{1,8}$/;
 /** How long the agent may take to kill a process and say so. After this the process counts as ended. */
 const killDeadlineMs = 10_000;
 
+interface RunnerOptions {
+  oomKills: () => number;
+  timeoutMs?: number | undefined;
+  /** Called when the process has exited, before its log says so. */
+  beforeEnd?: (() => Promise<void>) | undefined;
+}
+
 /** One running process: writes its output to its log until it ends. */
 export class Runner {
   readonly process: LiveProcess;
   readonly input: ChannelStream;
   readonly agent: Agent;
   readonly #oomKills: () => number;
+  readonly #beforeEnd: RunnerOptions['beforeEnd'];
   readonly #oomKillsBefore: number;
   #killedBy: Exit['killedBy'] = null;
   readonly #timeLimit: Countdown | undefined;
   /** Whether a caller sent SIGKILL. */
   #wasKilled = false;
 
-  constructor(process: LiveProcess, stream: ChannelStream, agent: Agent, oomKills: () => number, timeoutMs?: number) {
+  constructor(
+    process: LiveProcess,
+    stream: ChannelStream,
+    agent: Agent,
+    { oomKills, timeoutMs, beforeEnd }: RunnerOptions,
+  ) {
     this.process = process;
     this.input = stream;
     this.agent = agent;
     this.#oomKills = oomKills;
+    this.#beforeEnd = beforeEnd;
     this.#oomKillsBefore = oomKills();
     if (timeoutMs !== undefined) {
       this.#timeLimit = new Countdown(timeoutMs, () => void this.kill('timeout'));
@@ -91,6 +105,7 @@ export class Runner {
     }
     this.#timeLimit?.pause();
     this.input.destroy();
+    if (end !== undefined) await this.#beforeEnd?.();
     // Without a reported end, the computer is gone or the log cannot be written.
     const lost: Exit = { state: 'killed', exitCode: null, signal: 'SIGKILL', killedBy: this.#killedBy ?? 'stop' };
     await this.process.end(end === undefined ? lost : this.#exitOf(end)).catch(() => undefined);

@@ -72,7 +72,7 @@ export async function end(
     await lookUntil(() => !isAlive(holder), Boolean, { ...pauses, forMs: graceMs + 1_000 });
   }
   await clear(context, record);
-  await context.options.egress?.close(record.computerId);
+  await Promise.all([context.options.egress?.close(record.computerId), context.drives?.unmount(record.computerId)]);
   const { generation } = run.spec;
   const own = { generation, reason, at: new Date().toISOString() };
   // A holder that did not answer cannot say why it ended.

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import type { Driver } from '../../drivers/driver.ts';
+import type { DriveMount } from '../../drives/daemon.ts';
 import type { HolderCgroups, HolderReport, HolderSpec, SandboxPids, SystemMount } from '../../protocol/holderSpec.ts';
 import { bootId, endFirst, type Stamp, stampOf } from '../../system/stamps.ts';
 import type { BaseName, ComputerSpec } from '../../types.ts';
@@ -149,9 +150,12 @@ async function launch(
   };
   rmSync(computerLayout(layout, record.computerId).end, { force: true });
   const pid = await holder.pid;
-  save({ holder: required(stampOf(pid), 'its holder') });
+  const drive = context.drives?.prepare(record, started);
+  save({ holder: required(stampOf(pid), 'its holder'), ...(drive && { drive }) });
   const cgroups = confinement.prepare(record);
-  holder.send(await holderSpec(context, record, started.spec, cgroups));
+  const mount = (init?: number) => drive && context.drives?.mount(record.computerId, drive, init);
+  if (context.drives?.follow === false) await mount();
+  holder.send(await holderSpec(context, record, started.spec, cgroups, drive));
   // The kernel takes a while to move a process to a cgroup. Meanwhile the holder makes the sandbox, in which nothing
   // runs before the release.
   confinement.joinHolder(record.computerId, pid);
@@ -162,7 +166,7 @@ async function launch(
   save({ sandbox });
   holder.send({ type: 'release', ...(await driver.beforeRelease?.(record)) });
   // The agent starts meanwhile, but no program of the tenant.
-  await Promise.all([egress, driver.beforeOpen?.(record)]);
+  await Promise.all([egress, driver.beforeOpen?.(record), context.drives?.follow && mount(sandbox?.init.pid)]);
   holder.send({ type: 'open' });
   const { startedAt } = await reported(holder, 'running');
   save({ phase: 'running', startedAt });
@@ -205,6 +209,7 @@ export async function holderSpec(
   record: ComputerRecord,
   spec: ComputerSpec,
   cgroups: HolderCgroups | null,
+  drive?: DriveMount,
 ): Promise<HolderSpec> {
   const { options, deadlines } = context;
   const paths = computerLayout(context.layout, spec.computerId);
@@ -216,6 +221,7 @@ export async function holderSpec(
     limits: spec.limits,
     readOnly: options.readOnly?.(spec) ?? [],
     ...systemOf(context, record, paths),
+    ...(drive && { drive: { folder: drive.target, mount: context.layout.drives } }),
   });
   return {
     computer: spec,
@@ -227,6 +233,7 @@ export async function holderSpec(
     sandbox: await sandbox,
     cgroups,
     egressSocket: options.egress === undefined ? null : paths.egressSocket,
+    driveSocket: drive?.syncSocket ?? null,
     settings: {
       agentStartTimeoutMs: deadlines.startMs,
       stopGraceMs: deadlines.stopGraceMs,

@@ -1,0 +1,257 @@
+import { once } from 'node:events';
+import { chmodSync, chownSync, rmdirSync, rmSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { lookUntil } from '../../../../base/async.ts';
+import type { DriveBackend, DriveRoot } from '../../drives/backend.ts';
+import { createBackendServer } from '../../drives/backendServer.ts';
+import { type DaemonState, DriveDaemon, type DriveMount } from '../../drives/daemon.ts';
+import { ifThere } from '../../system/ifThere.ts';
+import { computerLayout, type HostLayout } from '../layout.ts';
+import { isRoot } from '../machine/setUp.ts';
+import { type ComputerRecord, type ComputerRun, readRecord } from '../records.ts';
+import {
+  missingForDrives,
+  prepareDrive,
+  removeDeadMount,
+  seesDrive,
+  shareMounts,
+  unshareMounts,
+} from './drivePlaces.ts';
+
+export interface DriveOptions {
+  /** The path of the program that mounts drives, which `stack/` builds. Undefined if there is a refusal. */
+  program?: string;
+  /** Undefined: nobody answers the daemon. */
+  backend?: DriveBackend;
+  /** How many bytes of contents it keeps on this machine. */
+  cacheBytes?: number;
+  /** Called when something has changed. */
+  onReport?: (computerId: string, report: DriveReport) => void;
+  /** Why no computer of this host has its drive. Undefined if they may have it. */
+  refused?: string | undefined;
+}
+
+/** What a host says of the drive in a computer. */
+export interface DriveReport {
+  /** What programs may do. Null if the computer does not have its drive now. */
+  access: 'write' | 'read' | 'none' | null;
+  pendingFiles: number;
+  error: string | null;
+}
+
+interface Wanted {
+  mount: DriveMount;
+  report: DriveReport | undefined;
+}
+
+type Log = (level: 'info' | 'warn' | 'error', facts: Record<string, unknown>, message: string) => void;
+
+interface Deps {
+  layout: HostLayout;
+  options: DriveOptions;
+  log: Log;
+  watchMs: number;
+}
+
+/** How long a computer that ends waits for its files to get into the drive. Later they go there without it. */
+const unmountMs = 2_000;
+/** How long the mounts of a sandbox may take. */
+const bindMs = 2_000;
+const nothing: DriveReport = { access: null, pendingFiles: 0, error: null };
+
+/** The drives in the computers of this host. A computer runs without its drive if that cannot be mounted. */
+export class Drives {
+  readonly #deps: Deps;
+  readonly #daemon: DriveDaemon;
+  readonly #server: Server | undefined;
+  readonly #missing: string | undefined;
+  readonly #wanted = new Map<string, Wanted>();
+  /** Of the drives that are about to be mounted. */
+  readonly #roots = new Map<string, Promise<DriveRoot | undefined>>();
+  readonly #closing = new AbortController();
+  #ensuring: Promise<DaemonState> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  private constructor(deps: Deps) {
+    const { layout, options } = deps;
+    this.#deps = deps;
+    const { refused, program = '', backend, cacheBytes = 0 } = options;
+    this.#missing = refused ?? missingForDrives();
+    this.#server = backend && createBackendServer(backend);
+    this.#daemon = new DriveDaemon({
+      program,
+      cacheBytes,
+      backendSocket: layout.driveBackend,
+      controlSocket: layout.driveControl,
+      cacheDir: layout.driveCache,
+      stageDir: layout.driveStage,
+      log: layout.driveLog,
+    });
+  }
+
+  /** Serves the daemon, and takes over the mounts of computers that run. */
+  static async open(deps: Deps, running: readonly ComputerRecord[]): Promise<Drives> {
+    const drives = new Drives(deps);
+    const { layout, log } = deps;
+    if (drives.#missing === undefined) await shareMounts(layout);
+    else log('info', { missing: drives.#missing }, 'Computers start without the drives of their spaces');
+    await drives.#listen(layout.driveBackend);
+    for (const { computerId, run } of running) {
+      if (run?.drive !== undefined) drives.#wanted.set(computerId, { mount: run.drive, report: undefined });
+    }
+    // The first computer that starts does not wait for it.
+    if (drives.#missing === undefined)
+      drives.#ensure().catch((err) => log('warn', { err }, 'The program for drives did not start'));
+    drives.#lookLater(0);
+    return drives;
+  }
+
+  async #listen(path: string): Promise<void> {
+    if (this.#server === undefined) return;
+    rmSync(path, { force: true });
+    this.#server.listen(path);
+    await once(this.#server, 'listening');
+    chmodSync(path, 0o600);
+  }
+
+  /** Makes the places for the drive of a computer that is about to start. */
+  prepare(record: ComputerRecord, { spec }: ComputerRun): DriveMount | undefined {
+    const { computerId } = record;
+    const { layout, log } = this.#deps;
+    if (spec.drive === undefined) return undefined;
+    const refused =
+      this.#missing ??
+      (spec.driver === 'bubblewrap' ? undefined : `computers of the driver ${spec.driver} do not have it`);
+    const place =
+      refused === undefined
+        ? prepareDrive(layout, record)
+        : { refused: `Its host cannot give it the drive: ${refused}.` };
+    if ('refused' in place) {
+      this.#tell(computerId, { ...nothing, error: place.refused });
+      return undefined;
+    }
+    const { moved, ...mount } = place;
+    if (moved !== undefined)
+      log('info', { computerId, moved }, 'What a computer had at the place of its drive was renamed');
+    const { driveSocket: syncSocket } = computerLayout(layout, computerId);
+    // While the sandbox is made. Without an answer, the daemon asks itself.
+    this.#roots.set(computerId, this.#root(computerId));
+    return { ...mount, spaceId: spec.spaceId, name: spec.drive.name, syncSocket };
+  }
+
+  /**
+   * Whether a sandbox sees what is mounted after its beginning. If not, its drive is mounted before, and one whose
+   * daemon was killed is back with the next start.
+   */
+  get follow(): boolean {
+    return isRoot();
+  }
+
+  /** Mounts the drive, once the sandbox with this first process can see that. Does not reject. */
+  async mount(computerId: string, mount: DriveMount, init?: number): Promise<void> {
+    this.#wanted.set(computerId, { mount, report: undefined });
+    try {
+      const isReady = () => init === undefined || seesDrive(init);
+      await Promise.all([this.#ensuring, lookUntil(isReady, Boolean, { firstMs: 1, forMs: bindMs })]);
+      const root = await this.#roots.get(computerId);
+      await this.#put(computerId, { ...mount, root }).catch(async () => {
+        await this.#ensure();
+        await this.#put(computerId, mount);
+      });
+    } catch (error) {
+      this.#failed(computerId, error);
+    }
+    this.#roots.delete(computerId);
+    this.#lookLater(0);
+  }
+
+  /** Unmounts the drive of a computer that has ended. Does not reject. */
+  async unmount(computerId: string): Promise<void> {
+    if (!this.#wanted.delete(computerId)) return;
+    const { layout, log } = this.#deps;
+    const { drive } = computerLayout(layout, computerId);
+    try {
+      await this.#daemon.unmount(computerId, unmountMs);
+      ifThere(() => rmdirSync(drive));
+      const left = (await this.#daemon.state())?.mounts.find((mount) => mount.computerId === computerId);
+      const { pendingFiles = 0, error } = left ?? {};
+      this.#tell(computerId, { access: null, pendingFiles, error: error || null });
+    } catch (error) {
+      log('warn', { err: error, computerId }, 'The drive of a computer that has ended could not be unmounted');
+      this.#tell(computerId, nothing);
+    }
+  }
+
+  /** Stops looking after the mounts, which stay. With `end`, also ends the daemon. */
+  async close({ end }: { end: boolean }): Promise<void> {
+    this.#closing.abort(new Error('the host is closing'));
+    clearTimeout(this.#timer);
+    await this.#ensuring?.catch(() => undefined);
+    const state = await this.#daemon.state().catch(() => undefined);
+    if (state !== undefined && (end || !state.mounts.some(({ mounted }) => mounted))) await this.#daemon.end(state);
+    this.#server?.close();
+    this.#server?.closeAllConnections();
+    if (end) await unshareMounts(this.#deps.layout);
+  }
+
+  async #root(computerId: string): Promise<DriveRoot | undefined> {
+    return this.#deps.options.backend?.root(computerId).catch(() => undefined);
+  }
+
+  async #put(computerId: string, mount: Parameters<DriveDaemon['mount']>[1]): Promise<void> {
+    await this.#daemon.mount(computerId, mount);
+    // With a root file system of its own, the home may belong to another user than the holder.
+    const uid = readRecord(this.#deps.layout, computerId)?.uid;
+    if (uid != null) chownSync(mount.syncSocket, uid, uid);
+  }
+
+  #ensure(): Promise<DaemonState> {
+    this.#ensuring ??= this.#daemon.ensure(this.#closing.signal).finally(() => {
+      this.#ensuring = undefined;
+    });
+    return this.#ensuring;
+  }
+
+  #lookLater(ms: number): void {
+    clearTimeout(this.#timer);
+    if (this.#closing.signal.aborted) return;
+    this.#timer = setTimeout(() => {
+      void this.#look().finally(() => this.#lookLater(this.#deps.watchMs));
+    }, ms).unref();
+  }
+
+  /** Starts a daemon that was killed, mounts what it had, and tells what has changed. */
+  async #look(): Promise<void> {
+    if (this.#wanted.size === 0) return;
+    try {
+      const state = (await this.#daemon.state()) ?? (await this.#startAgain());
+      const mounts = new Map(state.mounts.map((mount) => [mount.computerId, mount]));
+      for (const [computerId, { mount }] of this.#wanted) {
+        const now = mounts.get(computerId);
+        if (now?.mounted !== true) await this.#put(computerId, mount).catch((error) => this.#failed(computerId, error));
+        else this.#tell(computerId, { access: now.access, pendingFiles: now.pendingFiles, error: now.error || null });
+      }
+    } catch (error) {
+      for (const computerId of this.#wanted.keys()) this.#failed(computerId, error);
+    }
+  }
+
+  async #startAgain(): Promise<DaemonState> {
+    this.#deps.log('warn', {}, 'The program that mounts the drives of computers has ended; it is started again');
+    for (const { mount } of this.#wanted.values()) await removeDeadMount(mount.target);
+    return this.#ensure();
+  }
+
+  #failed(computerId: string, error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#deps.log('warn', { err: error, computerId }, 'The drive of a computer cannot be used; trying again');
+    this.#tell(computerId, { ...nothing, error: `The drive cannot be used now: ${reason}.`.slice(0, 500) });
+  }
+
+  #tell(computerId: string, report: DriveReport): void {
+    const wanted = this.#wanted.get(computerId);
+    if (JSON.stringify(wanted?.report) === JSON.stringify(report)) return;
+    if (wanted !== undefined) wanted.report = report;
+    this.#deps.options.onReport?.(computerId, report);
+  }
+}
