@@ -16,6 +16,34 @@ export interface Mutation {
 
 export const mutations: readonly Mutation[] = [
   {
+    name: 'A viewer’s computer may change the drive',
+    file: 'models/computers/driveAuthority.ts',
+    piece: "return role === 'viewer' ? 'read' : 'write';",
+    replacement: "return 'write';",
+    caughtBy: 'test/activities/computers/driveBackend.test.ts',
+  },
+  {
+    name: 'A program’s content replaces one that somebody else has written meanwhile',
+    file: 'models/drive/writeFile.ts',
+    piece: ' : item.version !== known?.version;',
+    replacement: ' : false;',
+    caughtBy: 'test/activities/computers/driveBackend.test.ts',
+  },
+  {
+    name: 'A computer sees the files of threads among the changes of its drive',
+    file: 'activities/computers/drives/driveBackend.ts',
+    piece: 'place.containerId === driveContainerId && !item.isRoot',
+    replacement: '!item.isRoot',
+    caughtBy: 'test/activities/computers/driveBackend.test.ts',
+  },
+  {
+    name: 'A purge of items is not noted in the feed of their drive',
+    file: 'models/drive/purgeItems.ts',
+    piece: 'await Drive.forgetUpTo(tx, spaceId, latest);',
+    replacement: 'await Drive.forgetUpTo(tx, spaceId, 0);',
+    caughtBy: 'test/api/drive/feed.test.ts',
+  },
+  {
     name: 'A save becomes the head although another one has become it meanwhile',
     file: 'models/computers/saves.ts',
     piece: "role?.as === 'head' && computer?.homeSaveId !== save.replacesId",

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { request } from 'node:http';
 import { basename, dirname } from 'node:path';
-import { bytesOf, lookUntil, untilAborted } from '../../../base/async.ts';
+import { bytesOf, lookUntil } from '../../../base/async.ts';
 import { problemOf } from '../protocol/holderHttp.ts';
 import { isAlive, killIfAlive, stampOf } from '../system/stamps.ts';
 import type { DriveRoot } from './backend.ts';
@@ -84,17 +84,14 @@ export class DriveDaemon {
   }
 
   /** Starts it, unless it runs. One of an older release is replaced once it has no mounts. */
-  async ensure(signal: AbortSignal): Promise<DaemonState> {
+  async ensure(): Promise<DaemonState> {
     const known = await this.state();
     const isPresent = known?.build === basename(this.#options.program);
     if (known !== undefined && (isPresent || known.mounts.some(({ mounted }) => mounted))) return known;
     if (known !== undefined) await this.end(known);
     this.#start();
     const pauses = { firstMs: 5, mostMs: 50, forMs: startMs };
-    const started = await untilAborted(
-      lookUntil(() => this.state().catch(() => undefined), Boolean, pauses),
-      signal,
-    );
+    const started = await lookUntil(() => this.state().catch(() => undefined), Boolean, pauses);
     if (started === undefined) throw new Error('the program for drives did not start in time');
     return started;
   }

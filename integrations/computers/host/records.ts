@@ -78,6 +78,6 @@ export function listRecords(layout: HostLayout): ComputerRecord[] {
 }
 
 export function removeComputerDir(layout: HostLayout, computerId: string): void {
-  const { run, dir, egressDraft } = computerLayout(layout, computerId);
-  for (const path of [egressDraft, run, dir]) rmSync(path, { recursive: true, force: true });
+  const { run, dir, egressDraft, driveSocket } = computerLayout(layout, computerId);
+  for (const path of [egressDraft, driveSocket, run, dir]) rmSync(path, { recursive: true, force: true });
 }

@@ -67,6 +67,18 @@ async function news(after: number) {
   return backend.changes(place.computerId, after, 0, new AbortController().signal);
 }
 
+/** The folder of a thread's files in the same space. */
+function threadFolder(): Promise<string> {
+  const { spaceId, userId } = place;
+  return services.database.sequelize.transaction(async (tx) => {
+    const { Drive, DriveItem } = driveModels(tx);
+    await Drive.lock(spaceId, tx);
+    const root = { spaceId, parentId: spaceId, kind: 'folder', name: 'thread:thr_1', userId } as const;
+    const { id: parentId } = await DriveItem.make(root, tx);
+    return (await DriveItem.make({ ...root, parentId, name: 'private' }, tx)).id;
+  });
+}
+
 const knownBy = ({ id: itemId, version }: DriveEntry) => ({ known: { itemId, version } });
 const refusal = (code: string) => expect.objectContaining({ name: 'DomainError', code });
 
@@ -173,18 +185,21 @@ test('The changes of a drive are told as they come, and those of threads and oth
   const { revision: later } = await news(revision);
   await backend.trash(computerId, { itemId: item.id, onlyIfEmpty: false });
   expect((await news(later)).items).toMatchObject([{ id: item.id, live: false }]);
+  const thread = await threadFolder();
+  expect((await news(later)).items.map(({ id }) => id)).toEqual([item.id]);
+  await expect(backend.children(computerId, thread, undefined)).rejects.toEqual(refusal('NOT_FOUND'));
   const other = await buildPlace();
   const others = await backend.changes(other.computerId, 0, 0, signal);
   expect(others.items).toEqual([]);
   const there = await openLiving(services.database, other.spaceId, other.rootId);
   expect(there.item.spaceId).not.toBe(spaceId);
   for (const ask of [
-    backend.children(computerId, other.rootId, undefined),
-    backend.content(computerId, other.rootId, undefined),
-    backend.move(computerId, { itemId: other.rootId, parentId: rootId, name: 'x', replace: true }),
-    backend.make(computerId, { id: newId('driveItem'), parentId: other.rootId, name: 'x' }),
+    () => backend.children(computerId, other.rootId, undefined),
+    () => backend.content(computerId, other.rootId, undefined),
+    () => backend.move(computerId, { itemId: other.rootId, parentId: rootId, name: 'x', replace: true }),
+    () => backend.make(computerId, { id: newId('driveItem'), parentId: other.rootId, name: 'x' }),
   ])
-    await expect(ask).rejects.toEqual(refusal('NOT_FOUND'));
+    await expect(ask()).rejects.toEqual(refusal('NOT_FOUND'));
 });
 
 test('A viewer’s computer only reads, and a removed member’s has nothing, from the next request on', async () => {

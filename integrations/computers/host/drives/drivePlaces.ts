@@ -1,6 +1,8 @@
 import {
+  accessSync,
   chmodSync,
   chownSync,
+  constants,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -26,10 +28,20 @@ const localName = '.drive-local';
 export function missingForDrives(): string | undefined {
   if (process.platform !== 'linux') return 'drives inside computers need Linux';
   if (!existsSync('/dev/fuse')) return 'this machine has no /dev/fuse; load the kernel module fuse, or pass the device';
-  if (process.getuid?.() !== 0 && findSystemProgram('fusermount3') === undefined) {
+  if (process.getuid?.() === 0) return undefined;
+  if (findSystemProgram('fusermount3') === undefined) {
     return 'fusermount3 is missing; install it (Debian and Ubuntu: apt-get install fuse3)';
   }
-  return undefined;
+  return mayMount() ? undefined : '/dev/fuse may be opened by root only; allow it with chmod 666 /dev/fuse';
+}
+
+function mayMount(): boolean {
+  try {
+    accessSync('/dev/fuse', constants.R_OK | constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**

@@ -68,7 +68,9 @@ export class Drives {
   readonly #wanted = new Map<string, Wanted>();
   /** Of the drives that are about to be mounted. */
   readonly #roots = new Map<string, Promise<DriveRoot | undefined>>();
-  readonly #closing = new AbortController();
+  #isClosing = false;
+  #hasLooked = false;
+  #looking: Promise<void> = Promise.resolve();
   #ensuring: Promise<DaemonState> | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -184,8 +186,9 @@ export class Drives {
 
   /** Stops looking after the mounts, which stay. With `end`, also ends the daemon. */
   async close({ end }: { end: boolean }): Promise<void> {
-    this.#closing.abort(new Error('the host is closing'));
+    this.#isClosing = true;
     clearTimeout(this.#timer);
+    await this.#looking;
     await this.#ensuring?.catch(() => undefined);
     const state = await this.#daemon.state().catch(() => undefined);
     if (state !== undefined && (end || !state.mounts.some(({ mounted }) => mounted))) await this.#daemon.end(state);
@@ -206,7 +209,7 @@ export class Drives {
   }
 
   #ensure(): Promise<DaemonState> {
-    this.#ensuring ??= this.#daemon.ensure(this.#closing.signal).finally(() => {
+    this.#ensuring ??= this.#daemon.ensure().finally(() => {
       this.#ensuring = undefined;
     });
     return this.#ensuring;
@@ -214,25 +217,39 @@ export class Drives {
 
   #lookLater(ms: number): void {
     clearTimeout(this.#timer);
-    if (this.#closing.signal.aborted) return;
+    if (this.#isClosing) return;
     this.#timer = setTimeout(() => {
-      void this.#look().finally(() => this.#lookLater(this.#deps.watchMs));
+      this.#looking = this.#look().finally(() => this.#lookLater(this.#deps.watchMs));
     }, ms).unref();
   }
 
-  /** Starts a daemon that was killed, mounts what it had, and tells what has changed. */
+  /** Starts a daemon that was killed, brings its mounts in line, and tells what has changed. */
   async #look(): Promise<void> {
-    if (this.#wanted.size === 0) return;
+    if (this.#wanted.size === 0 && this.#hasLooked) return;
     try {
-      const state = (await this.#daemon.state()) ?? (await this.#startAgain());
-      const mounts = new Map(state.mounts.map((mount) => [mount.computerId, mount]));
+      const state = (await this.#daemon.state()) ?? (this.#wanted.size > 0 ? await this.#startAgain() : undefined);
+      const mounts = new Map(state?.mounts.map((mount) => [mount.computerId, mount]));
       for (const [computerId, { mount }] of this.#wanted) {
         const now = mounts.get(computerId);
-        if (now?.mounted !== true) await this.#put(computerId, mount).catch((error) => this.#failed(computerId, error));
+        if (now?.mounted !== true) await this.#putAgain(computerId, mount);
         else this.#tell(computerId, { access: now.access, pendingFiles: now.pendingFiles, error: now.error || null });
       }
+      // Of computers that ended while no process was their host.
+      const left = [...mounts.values()].filter((each) => each.mounted && !this.#wanted.has(each.computerId));
+      for (const { computerId } of left) await this.#daemon.unmount(computerId, 0);
+      this.#hasLooked = true;
     } catch (error) {
       for (const computerId of this.#wanted.keys()) this.#failed(computerId, error);
+    }
+  }
+
+  async #putAgain(computerId: string, mount: DriveMount): Promise<void> {
+    try {
+      await this.#put(computerId, mount);
+      // The computer may have ended meanwhile.
+      if (!this.#wanted.has(computerId)) await this.#daemon.unmount(computerId, 0);
+    } catch (error) {
+      this.#failed(computerId, error);
     }
   }
 
@@ -244,14 +261,17 @@ export class Drives {
 
   #failed(computerId: string, error: unknown): void {
     const reason = error instanceof Error ? error.message : String(error);
-    this.#deps.log('warn', { err: error, computerId }, 'The drive of a computer cannot be used; trying again');
-    this.#tell(computerId, { ...nothing, error: `The drive cannot be used now: ${reason}.`.slice(0, 500) });
+    const report = { ...nothing, error: `The drive cannot be used now: ${reason}.`.slice(0, 500) };
+    if (this.#tell(computerId, report))
+      this.#deps.log('warn', { err: error, computerId }, 'The drive of a computer cannot be used; trying again');
   }
 
-  #tell(computerId: string, report: DriveReport): void {
+  /** Returns whether that is news. */
+  #tell(computerId: string, report: DriveReport): boolean {
     const wanted = this.#wanted.get(computerId);
-    if (JSON.stringify(wanted?.report) === JSON.stringify(report)) return;
+    if (JSON.stringify(wanted?.report) === JSON.stringify(report)) return false;
     if (wanted !== undefined) wanted.report = report;
     this.#deps.options.onReport?.(computerId, report);
+    return true;
   }
 }
