@@ -18,11 +18,19 @@ const headersMs = 10_000;
 const pattern = /^\/computers\/([\w-]{1,64})\/(\w+)$/;
 
 /** The HTTP server that the drives' daemon asks. Only root, or Atrium's own user, reaches its socket. */
-export function createBackendServer(backend: DriveBackend): Server {
+export function createBackendServer(backend: DriveBackend, failed: (error: unknown) => void): Server {
   // A transfer may take long.
   return createServer({ requestTimeout: 0, headersTimeout: headersMs }, (req, res) => {
-    answer(backend, req, res).catch((error: unknown) => sendProblem(res, error));
+    answer(backend, req, res).catch((error: unknown) => {
+      // What the daemon breaks off, it asks again.
+      if (!(error instanceof DomainError) && !res.destroyed) failed(error);
+      sendProblem(res, error instanceof DomainError ? error : unavailable());
+    });
   });
+}
+
+function unavailable(): DomainError {
+  return new DomainError('unavailable', 'DRIVE_FAILED', 'The drive cannot be used now.', { retryAfterSeconds: 1 });
 }
 
 async function answer(backend: DriveBackend, req: IncomingMessage, res: ServerResponse): Promise<void> {

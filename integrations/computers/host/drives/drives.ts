@@ -17,6 +17,7 @@ import {
   shareMounts,
   unshareMounts,
 } from './drivePlaces.ts';
+import { type DriveReport, nothing, WantedMounts } from './wantedMounts.ts';
 
 export interface DriveOptions {
   /** The path of the program that mounts drives, which `stack/` builds. Undefined if there is a refusal. */
@@ -29,19 +30,6 @@ export interface DriveOptions {
   onReport?: (computerId: string, report: DriveReport) => void;
   /** Why no computer of this host has its drive. Undefined if they may have it. */
   refused?: string | undefined;
-}
-
-/** What a host says of the drive in a computer. */
-export interface DriveReport {
-  /** What programs may do. Null if the computer does not have its drive now. */
-  access: 'write' | 'read' | 'none' | null;
-  pendingFiles: number;
-  error: string | null;
-}
-
-interface Wanted {
-  mount: DriveMount;
-  report: DriveReport | undefined;
 }
 
 type Log = (level: 'info' | 'warn' | 'error', facts: Record<string, unknown>, message: string) => void;
@@ -57,7 +45,6 @@ interface Deps {
 const unmountMs = 2_000;
 /** How long the mounts of a sandbox may take. */
 const bindMs = 2_000;
-const nothing: DriveReport = { access: null, pendingFiles: 0, error: null };
 
 /** The drives in the computers of this host. A computer runs without its drive if that cannot be mounted. */
 export class Drives {
@@ -65,7 +52,7 @@ export class Drives {
   readonly #daemon: DriveDaemon;
   readonly #server: Server | undefined;
   readonly #missing: string | undefined;
-  readonly #wanted = new Map<string, Wanted>();
+  readonly #wanted: WantedMounts;
   /** Of the drives that are about to be mounted. */
   readonly #roots = new Map<string, Promise<DriveRoot | undefined>>();
   #isClosing = false;
@@ -77,9 +64,14 @@ export class Drives {
   private constructor(deps: Deps) {
     const { layout, options } = deps;
     this.#deps = deps;
+    this.#wanted = new WantedMounts({ onReport: options.onReport, log: deps.log });
     const { refused, program = '', backend, cacheBytes = 0 } = options;
     this.#missing = refused ?? missingForDrives();
-    this.#server = backend && createBackendServer(backend);
+    this.#server =
+      backend &&
+      createBackendServer(backend, (err) =>
+        deps.log('error', { err }, 'A request for a drive in a computer has failed'),
+      );
     this.#daemon = new DriveDaemon({
       program,
       cacheBytes,
@@ -99,7 +91,7 @@ export class Drives {
     else log('info', { missing: drives.#missing }, 'Computers start without the drives of their spaces');
     await drives.#listen(layout.driveBackend);
     for (const { computerId, run } of running) {
-      if (run?.drive !== undefined) drives.#wanted.set(computerId, { mount: run.drive, report: undefined });
+      if (run?.drive !== undefined) drives.#wanted.add(computerId, run.drive);
     }
     // The first computer that starts does not wait for it.
     if (drives.#missing === undefined)
@@ -129,7 +121,7 @@ export class Drives {
         ? prepareDrive(layout, record)
         : { refused: `Its host cannot give it the drive: ${refused}.` };
     if ('refused' in place) {
-      this.#tell(computerId, { ...nothing, error: place.refused });
+      this.#wanted.tell(computerId, { ...nothing, error: place.refused });
       return undefined;
     }
     const { moved, ...mount } = place;
@@ -151,7 +143,7 @@ export class Drives {
 
   /** Mounts the drive, once the sandbox with this first process can see that. Does not reject. */
   async mount(computerId: string, mount: DriveMount, init?: number): Promise<void> {
-    this.#wanted.set(computerId, { mount, report: undefined });
+    this.#wanted.add(computerId, mount);
     try {
       const isReady = () => init === undefined || seesDrive(init);
       await Promise.all([this.#ensuring, lookUntil(isReady, Boolean, { firstMs: 1, forMs: bindMs })]);
@@ -161,7 +153,7 @@ export class Drives {
         await this.#put(computerId, mount);
       });
     } catch (error) {
-      this.#failed(computerId, error);
+      this.#wanted.failed(computerId, error);
     }
     this.#roots.delete(computerId);
     this.#lookLater(0);
@@ -177,10 +169,10 @@ export class Drives {
       ifThere(() => rmdirSync(drive));
       const left = (await this.#daemon.state())?.mounts.find((mount) => mount.computerId === computerId);
       const { pendingFiles = 0, error } = left ?? {};
-      this.#tell(computerId, { access: null, pendingFiles, error: error || null });
+      this.#wanted.tell(computerId, { access: null, pendingFiles, error: error || null });
     } catch (error) {
       log('warn', { err: error, computerId }, 'The drive of a computer that has ended could not be unmounted');
-      this.#tell(computerId, nothing);
+      this.#wanted.tell(computerId, nothing);
     }
   }
 
@@ -225,21 +217,26 @@ export class Drives {
 
   /** Starts a daemon that was killed, brings its mounts in line, and tells what has changed. */
   async #look(): Promise<void> {
-    if (this.#wanted.size === 0 && this.#hasLooked) return;
+    if (this.#wanted.isEmpty && this.#hasLooked) return;
     try {
-      const state = (await this.#daemon.state()) ?? (this.#wanted.size > 0 ? await this.#startAgain() : undefined);
+      const state = (await this.#daemon.state()) ?? (this.#wanted.isEmpty ? undefined : await this.#startAgain());
       const mounts = new Map(state?.mounts.map((mount) => [mount.computerId, mount]));
-      for (const [computerId, { mount }] of this.#wanted) {
+      for (const [computerId, mount] of this.#wanted) {
         const now = mounts.get(computerId);
         if (now?.mounted !== true) await this.#putAgain(computerId, mount);
-        else this.#tell(computerId, { access: now.access, pendingFiles: now.pendingFiles, error: now.error || null });
+        else
+          this.#wanted.tell(computerId, {
+            access: now.access,
+            pendingFiles: now.pendingFiles,
+            error: now.error || null,
+          });
       }
       // Of computers that ended while no process was their host.
       const left = [...mounts.values()].filter((each) => each.mounted && !this.#wanted.has(each.computerId));
       for (const { computerId } of left) await this.#daemon.unmount(computerId, 0);
       this.#hasLooked = true;
     } catch (error) {
-      for (const computerId of this.#wanted.keys()) this.#failed(computerId, error);
+      for (const [computerId] of this.#wanted) this.#wanted.failed(computerId, error);
     }
   }
 
@@ -249,29 +246,13 @@ export class Drives {
       // The computer may have ended meanwhile.
       if (!this.#wanted.has(computerId)) await this.#daemon.unmount(computerId, 0);
     } catch (error) {
-      this.#failed(computerId, error);
+      this.#wanted.failed(computerId, error);
     }
   }
 
   async #startAgain(): Promise<DaemonState> {
     this.#deps.log('warn', {}, 'The program that mounts the drives of computers has ended; it is started again');
-    for (const { mount } of this.#wanted.values()) await removeDeadMount(mount.target);
+    for (const [, mount] of this.#wanted) await removeDeadMount(mount.target);
     return this.#ensure();
-  }
-
-  #failed(computerId: string, error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
-    const report = { ...nothing, error: `The drive cannot be used now: ${reason}.`.slice(0, 500) };
-    if (this.#tell(computerId, report))
-      this.#deps.log('warn', { err: error, computerId }, 'The drive of a computer cannot be used; trying again');
-  }
-
-  /** Returns whether that is news. */
-  #tell(computerId: string, report: DriveReport): boolean {
-    const wanted = this.#wanted.get(computerId);
-    if (JSON.stringify(wanted?.report) === JSON.stringify(report)) return false;
-    if (wanted !== undefined) wanted.report = report;
-    this.#deps.options.onReport?.(computerId, report);
-    return true;
   }
 }
