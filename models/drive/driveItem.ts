@@ -79,7 +79,7 @@ export function defineDriveItem(sequelize: Sequelize, Drive: DriveModel) {
     /** When a program last wrote the content, if its writer says so. */
     declare modifiedAt: Date | null;
     declare isExecutable: boolean;
-    /** Of a symlink: where it leads, unresolved. */
+    /** Where a symlink leads, unresolved. */
     declare linkTarget: string | null;
     declare createdBy: string;
     declare createdAt: Date;

@@ -53,7 +53,8 @@ export class Drives {
   readonly #server: Server | undefined;
   readonly #missing: string | undefined;
   readonly #wanted: WantedMounts;
-  /** Of the drives that are about to be mounted. */
+  readonly #mounting = new Map<string, Promise<void>>();
+  /** What the backend says of drives that are about to be mounted. */
   readonly #roots = new Map<string, Promise<DriveRoot | undefined>>();
   #isClosing = false;
   #hasLooked = false;
@@ -142,7 +143,13 @@ export class Drives {
   }
 
   /** Mounts the drive, once the sandbox with this first process can see that. Does not reject. */
-  async mount(computerId: string, mount: DriveMount, init?: number): Promise<void> {
+  mount(computerId: string, mount: DriveMount, init?: number): Promise<void> {
+    const mounting = this.#mount(computerId, mount, init).finally(() => this.#mounting.delete(computerId));
+    this.#mounting.set(computerId, mounting);
+    return mounting;
+  }
+
+  async #mount(computerId: string, mount: DriveMount, init?: number): Promise<void> {
     this.#wanted.add(computerId, mount);
     try {
       const isReady = () => init === undefined || seesDrive(init);
@@ -161,6 +168,8 @@ export class Drives {
 
   /** Unmounts the drive of a computer that has ended. Does not reject. */
   async unmount(computerId: string): Promise<void> {
+    // Its start may have failed at something else.
+    await this.#mounting.get(computerId);
     if (!this.#wanted.delete(computerId)) return;
     const { layout, log } = this.#deps;
     const { drive } = computerLayout(layout, computerId);
@@ -231,7 +240,7 @@ export class Drives {
             error: now.error || null,
           });
       }
-      // Of computers that ended while no process was their host.
+      // These computers ended while no process was their host.
       const left = [...mounts.values()].filter((each) => each.mounted && !this.#wanted.has(each.computerId));
       for (const { computerId } of left) await this.#daemon.unmount(computerId, 0);
       this.#hasLooked = true;

@@ -162,11 +162,12 @@ async function launch(
   const egress = openEgress(context, record);
   egress.catch(() => undefined); // awaited below
   const { pids } = await reported(holder, 'blocked');
+  const mounted = context.drives?.follow ? mount(pids?.init) : undefined;
   const sandbox = joinSandbox(driver, record, pids);
   save({ sandbox });
   holder.send({ type: 'release', ...(await driver.beforeRelease?.(record)) });
   // The agent starts meanwhile, but no program of the tenant.
-  await Promise.all([egress, driver.beforeOpen?.(record), context.drives?.follow && mount(sandbox?.init.pid)]);
+  await Promise.all([egress, driver.beforeOpen?.(record), mounted]);
   holder.send({ type: 'open' });
   const { startedAt } = await reported(holder, 'running');
   save({ phase: 'running', startedAt });
