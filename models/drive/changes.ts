@@ -8,6 +8,7 @@ import { requireMatch } from './match.ts';
 import { driveModels } from './models.ts';
 import { joinPath } from './names.ts';
 import { type Place, placeOf } from './place.ts';
+import { isSaved, saveAsVersion } from './saveByRename.ts';
 import {
   addItem,
   attach,
@@ -85,6 +86,8 @@ export async function moveItem(
     onConflict: OnConflict;
     /** Whether an empty folder may replace an empty folder, as programs rename. */
     replacesFolder?: boolean;
+    /** Set if a file that was just made may become the next version of the one that it replaces. */
+    asVersion?: { keptVersions: number };
     ifMatch?: string | undefined;
   },
   also?: AlsoIn,
@@ -108,6 +111,12 @@ export async function moveItem(
     const wanted = change.name ?? item.name;
     const holder = await DriveItem.childOf(target.itself.id, wanted, tx);
     const taken = holder?.id === item.id ? null : holder;
+    if (change.asVersion !== undefined && taken !== null && (await isSaved(item, taken, change.userId, tx))) {
+      const replaced = { item: taken, place: target.below(taken) };
+      await saveAsVersion(item, taken, { ...change, ...change.asVersion, driveNumber: drive.number, tx });
+      await noteChange(tx, [place, replaced.place], change);
+      return replaced;
+    }
     if (taken !== null && change.onConflict === 'replace')
       await makeWay(item, { item: taken, place: target.below(taken) }, change, tx);
     const name = await chooseName(

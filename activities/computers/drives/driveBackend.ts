@@ -15,6 +15,7 @@ import { driveContainerId, findRoot } from '../../../models/drive/containers.ts'
 import type { DriveItem } from '../../../models/drive/driveItem.ts';
 import { changesSince, revisionsOf } from '../../../models/drive/feed.ts';
 import { driveModels } from '../../../models/drive/models.ts';
+import { isSavedAs } from '../../../models/drive/saveByRename.ts';
 import { contentOf } from '../../../models/drive/versions.ts';
 import { isInDrive } from '../../../models/drive/writeFile.ts';
 import type { CommonDeps } from '../../deps.ts';
@@ -55,6 +56,17 @@ export function createDriveBackend(deps: Deps): DriveBackend {
     const { item } = await open(authority, id);
     if (item.kind !== 'folder') throw new DomainError('conflict', 'NOT_A_FOLDER', 'The item is not a folder.');
     return item;
+  }
+
+  /** The file of which an item became a version by an earlier attempt at the same rename. */
+  async function savedAs(
+    id: string,
+    { spaceId, parentId, name }: { spaceId: string; parentId: string; name: string },
+  ): Promise<DriveItem | undefined> {
+    const { DriveItem } = driveModels(database);
+    const [item, there] = await Promise.all([DriveItem.findOne({ where: { id } }), DriveItem.childOf(parentId, name)]);
+    if (item === null || there === null || item.spaceId !== spaceId || !isSavedAs(item, there)) return undefined;
+    return there;
   }
 
   /** Makes a change, and tells the other computers of this host. */
@@ -113,11 +125,13 @@ export function createDriveBackend(deps: Deps): DriveBackend {
     async move(computerId, { itemId: id, parentId, name, replace }) {
       const authority = await authorities.toWrite(computerId);
       const { spaceId, userId } = authority;
-      await open(authority, id);
       await openFolder(authority, parentId);
+      const done = replace ? await savedAs(id, { spaceId, parentId, name }) : undefined;
+      if (done !== undefined) return { item: await entryOf(done) };
+      await open(authority, id);
       const onConflict = replace ? 'replace' : 'error';
       const change = { itemId: id, spaceId, userId, parent: { folderId: parentId }, name, onConflict } as const;
-      return changed(moveItem(database, { ...change, replacesFolder: replace }));
+      return changed(moveItem(database, { ...change, replacesFolder: replace, asVersion: config.drive }));
     },
 
     async trash(computerId, { itemId: id, onlyIfEmpty }) {

@@ -311,6 +311,16 @@ func (f *fake) move(w http.ResponseWriter, id, parentID, name string, replace bo
 			f.fail(w, 409, "NAME_TAKEN")
 			return
 		}
+		if it.session != "" && len(it.versions) == 0 && other.Kind == "file" { // a program has just made it
+			other.versions, other.content = append(other.versions, other.content), it.content
+			other.Sha256, other.Size, other.Version = it.Sha256, it.Size, other.Version+1
+			other.ModifiedAtMs, other.Executable = it.ModifiedAtMs, it.Executable
+			it.Live = false
+			f.touch(it)
+			f.touch(other)
+			answer(w, 200, map[string]any{"item": other.item})
+			return
+		}
 		other.Live = false
 		f.touch(other)
 	}

@@ -23,11 +23,16 @@ target/
 *~
 .#*
 .DS_Store
+*-journal
+*-wal
+*-shm
 `)
 
 const (
 	ignoreName     = ".driveignore"
 	maxIgnoreBytes = 64 << 10
+	// Further lines of a .driveignore count for nothing.
+	maxRules = 1_000
 )
 
 // ignoreRules are those of one .driveignore.
@@ -69,6 +74,9 @@ func parseRules(text string) *ignoreRules {
 			rule.parts = append([]string{"**"}, rule.parts...)
 		}
 		result.rules = append(result.rules, rule)
+		if len(result.rules) == maxRules {
+			break
+		}
 	}
 	return result
 }
@@ -84,26 +92,34 @@ func (r *ignoreRules) decide(parts []string, isFolder bool) (isIgnored, isDecide
 	return false, false
 }
 
+// fits compares a pattern with a path. It goes back to the last "**" only, so that a pattern with many of them takes no
+// longer than the product of their lengths.
 func fits(pattern, parts []string) bool {
-	if len(pattern) == 0 {
-		return len(parts) == 0
-	}
-	if pattern[0] == "**" {
-		if len(pattern) == 1 {
-			return len(parts) > 0
-		}
-		for skipped := range len(parts) + 1 {
-			if fits(pattern[1:], parts[skipped:]) {
+	at, back, tried := 0, -1, 0
+	for index := 0; index < len(parts); {
+		switch {
+		case at < len(pattern) && pattern[at] == "**":
+			back, tried = at, index
+			at++
+			if at == len(pattern) {
 				return true
 			}
+		case at < len(pattern) && isMatch(pattern[at], parts[index]):
+			at++
+			index++
+		case back >= 0:
+			tried++
+			at, index = back+1, tried
+		default:
+			return false
 		}
-		return false
 	}
-	if len(parts) == 0 {
-		return false
-	}
-	isFit, _ := path.Match(pattern[0], parts[0])
-	return isFit && fits(pattern[1:], parts[1:])
+	return at == len(pattern)
+}
+
+func isMatch(pattern, name string) bool {
+	fits, _ := path.Match(pattern, name)
+	return fits
 }
 
 // isIgnored says whether a new name in a folder of the drive stays local. The rules of a deeper folder go first.

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -162,4 +163,28 @@ func TestLinksAndDevicesAreRefused(t *testing.T) {
 	}
 	must(t, lock())
 	expectError(t, lock(), syscall.EWOULDBLOCK)
+}
+
+func TestPatternsOfIgnoredNames(t *testing.T) {
+	cases := []struct {
+		rule, path string
+		isIgnored  bool
+	}{
+		{"*.log", "a/b/x.log", true},
+		{"/*.log", "a/x.log", false},
+		{"a/**/b", "a/b", true},
+		{"a/**/b", "a/x/y/b", true},
+		{"a/**/b", "a/x/y/c", false},
+		{"a/**", "a", false},
+		{"a/**", "a/x/y", true},
+		{"**/a/**/b/c", "x/a/b/b/c", true},
+		// With going back to every "**", this would take longer than the universe has been there.
+		{strings.Repeat("**/", 40) + "no/such", strings.Repeat("x/", 90) + "y", false},
+	}
+	for _, each := range cases {
+		isIgnored, _ := parseRules(each.rule+"\n").decide(strings.Split(each.path, "/"), false)
+		if isIgnored != each.isIgnored {
+			t.Errorf("%.30s for %.30s: %v", each.rule, each.path, isIgnored)
+		}
+	}
 }

@@ -85,8 +85,8 @@ func (d *drive) replaceable(cancel <-chan struct{}, source, target *node) fuse.S
 	return fuse.OK
 }
 
-// move gives a node another name. A file that the drive does not have yet takes the place of the target, so that its
-// content becomes the target's next version. Otherwise the target goes to the trash.
+// move gives a node another name. A file that was just made takes the place of the target, so that its content becomes
+// the target's next version. Otherwise the target goes to the trash.
 func (d *drive) move(ctx context.Context, source, to *node, name string, target *node) error {
 	d.mu.Lock()
 	id, targetID := source.item.ID, ""
@@ -94,6 +94,10 @@ func (d *drive) move(ctx context.Context, source, to *node, name string, target 
 		targetID = target.item.ID
 	}
 	isTargetThere := targetID != ""
+	maySave := id != "" && isTargetThere && source.isFile() && target.isFile()
+	if maySave {
+		d.removed[id] = true // the changes may say so before the answer
+	}
 	d.mu.Unlock()
 	if isTargetThere {
 		d.keepContent(ctx, target)
@@ -108,6 +112,9 @@ func (d *drive) move(ctx context.Context, source, to *node, name string, target 
 	if id != "" {
 		body := map[string]any{"itemId": id, "parentId": to.container(), "name": name, "replace": isTargetThere}
 		if err := d.outbox.backend.ask(ctx, "POST", "/move", nil, body, &answer); err != nil {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.expectAgain(source, id)
 			return err
 		}
 	}
@@ -115,9 +122,20 @@ func (d *drive) move(ctx context.Context, source, to *node, name string, target 
 	if source.parent != nil {
 		source.parent.modified = time.Now()
 	}
+	// A file that was just made is the target's next version on the drive too.
+	isSaved := maySave && answer.Item.ID == targetID
+	if maySave && !isSaved {
+		d.expectAgain(source, id)
+	}
 	if target != nil {
 		replaced := target.item
-		if id == "" && isTargetThere {
+		if isSaved {
+			delete(d.items, id)
+			if replaced.Revision < answer.Item.Revision {
+				replaced = answer.Item
+			}
+		}
+		if id == "" && isTargetThere || isSaved {
 			// The source becomes what the target was.
 			delete(d.items, replaced.ID)
 			target.item = item{}
@@ -127,7 +145,7 @@ func (d *drive) move(ctx context.Context, source, to *node, name string, target 
 		d.gone(target)
 	}
 	d.detach(source)
-	if id != "" {
+	if id != "" && !isSaved {
 		answer.Item.Version, answer.Item.Sha256, answer.Item.Size =
 			source.item.Version, source.item.Sha256, source.item.Size
 		source.item = answer.Item
@@ -147,4 +165,15 @@ func (d *drive) move(ctx context.Context, source, to *node, name string, target 
 		d.sendLater(source, 0)
 	}
 	return nil
+}
+
+// expectAgain hears changes of an item again. Those that came meanwhile are seen by a new listing. mu is held.
+func (d *drive) expectAgain(n *node, id string) {
+	if !d.removed[id] {
+		return
+	}
+	delete(d.removed, id)
+	if n.parent != nil {
+		n.parent.isLoaded, n.parent.isStale = false, true
+	}
 }

@@ -55,6 +55,34 @@ func TestATemporaryFileThatIsRenamedIsTheNextVersion(t *testing.T) {
 	w.expect("report.md", "second")
 }
 
+func TestATemporaryFileThatWasSyncedIsTheNextVersionToo(t *testing.T) {
+	w := mounted(t)
+	before := w.write("report.md", "first")
+	w.expect("report.md", "first")
+	file, err := os.Create(w.at("report.md.tmp"))
+	must(t, err)
+	_, err = file.WriteString("second")
+	must(t, err)
+	must(t, file.Sync())
+	must(t, file.Close())
+	if w.find("report.md.tmp") == nil {
+		t.Fatal("the synced file is not on the drive")
+	}
+	must(t, os.Rename(w.at("report.md.tmp"), w.at("report.md")))
+	w.expect("report.md", "second")
+	w.save("report.md", "third")
+	w.sync()
+	after := w.find("report.md")
+	if after == nil || after.ID != before.ID || after.Version != 3 || string(after.content) != "third" {
+		t.Errorf("the file is %+v", after)
+	}
+	if w.find("report.md.tmp") != nil || namesIn(t, w.path) != "report.md" {
+		t.Error("the temporary name is there")
+	}
+	w.write("report.md", "fourth")
+	w.expect("report.md", "fourth")
+}
+
 func TestTwoWritersMakeAConflictAndLoseNothing(t *testing.T) {
 	w := mounted(t)
 	w.write("plan.txt", "one")

@@ -8,6 +8,8 @@ import type { DriveBackend, DriveEntry, DriveWrite } from '../../../integrations
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import { openLiving } from '../../../models/drive/changes.ts';
 import { driveModels } from '../../../models/drive/models.ts';
+import { purgeMarked } from '../../../models/drive/purgeItems.ts';
+import { searchDrive } from '../../../models/drive/search.ts';
 import { buildHostServices } from '../../builders/hostServices.ts';
 import { buildSpace, buildUser } from '../../builders/identity.ts';
 
@@ -173,6 +175,43 @@ test('Folders and links are made once, moved, replaced as programs rename, and r
   expect(await list()).toEqual(['dir']);
   const attributes = { itemId: empty.id, modifiedAtMs: 1_000 };
   expect((await backend.attributes(computerId, attributes)).item).toMatchObject({ modifiedAtMs: 1_000 });
+});
+
+test('A new file that is renamed over another is its next version, once, with its words', async () => {
+  const { computerId, spaceId, rootId } = place;
+  const { item: report } = await write('report.txt', 'apples');
+  const { item: saved } = await write('report.txt.tmp', 'pears');
+  const over = { itemId: saved.id, parentId: rootId, name: 'report.txt', replace: true };
+  const { item } = await backend.move(computerId, over);
+  expect(item).toMatchObject({ id: report.id, version: 2, sha256: hashOf('pears'), name: 'report.txt' });
+  expect(await backend.move(computerId, over)).toEqual({ item });
+  expect(await list()).toEqual(['report.txt']);
+  expect(await Promise.all([read(item), read(item, 1)])).toEqual(['pears', 'apples']);
+  const { items } = await news(0);
+  expect(items.map(({ id, live }) => [id, live])).toEqual(
+    expect.arrayContaining([
+      [report.id, true],
+      [saved.id, false],
+    ]),
+  );
+  const found = async (query: string) =>
+    (
+      await searchDrive(services.database, { spaceId, containerId: 'drive', query, fields: ['text'], limit: 5 })
+    ).found.map((each) => each.item.id);
+  expect([await found('pears'), await found('apples')]).toEqual([[report.id], []]);
+  await purgeMarked(services.database, { spaceId }, () => undefined);
+  expect(await read(item)).toBe('pears');
+  expect((await openLiving(services.database, spaceId, rootId)).item.childCount).toBe(1);
+});
+
+test('A file that was not just made sends the one that it replaces to the trash', async () => {
+  const { computerId, rootId, userId } = place;
+  const [{ item: report }, { item: other }] = [await write('report.txt', 'apples'), await write('other.txt', 'pears')];
+  await services.database.pool.query('UPDATE drive_items SET created_at = ? WHERE id = ?', [new Date(0), other.id]);
+  const over = { itemId: other.id, parentId: rootId, name: 'report.txt', replace: true };
+  expect((await backend.move(computerId, over)).item).toMatchObject({ id: other.id, version: 1 });
+  const trashed = await driveModels(services.database).DriveItem.find(report.id);
+  expect(trashed).toMatchObject({ live: null, trashedBy: userId, purgingAt: null });
 });
 
 test('The changes of a drive are told as they come, and those of threads and other spaces are not', async () => {
