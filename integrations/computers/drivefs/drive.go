@@ -63,6 +63,7 @@ type drive struct {
 	unsentBytes int64
 
 	handles handles
+	parts   *parts
 }
 
 // mountDrive makes the drive visible at its target.
@@ -72,6 +73,7 @@ func mountDrive(ctx context.Context, spec mountSpec, o *outbox, c *cache) (*driv
 		served: make(chan struct{}), nodes: map[uint64]*node{}, items: map[string]*node{},
 		containers: map[string]*node{}, removed: map[string]bool{}, unsent: map[*node]bool{}}
 	d.handles.open = map[uint64]*handle{}
+	d.parts = newParts(d)
 	d.ended, d.end = context.WithCancel(context.Background())
 	root := spec.Root
 	if root == nil {

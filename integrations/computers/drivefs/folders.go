@@ -113,7 +113,7 @@ func (d *drive) entriesOf(n *node) ([]dirEntry, error) {
 		return entries, nil
 	}
 	d.mu.Unlock()
-	folder, err := d.local.Open(path)
+	folder, err := d.openLocalFolder(path)
 	if err != nil {
 		return nil, err
 	}

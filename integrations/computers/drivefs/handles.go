@@ -13,9 +13,8 @@ type handle struct {
 
 	mu sync.Mutex
 	// What was last read from, and which content that is.
-	file   *os.File
-	key    string
-	ranges *ranges
+	file *os.File
+	key  string
 	// The entries of a folder, from the first read on.
 	entries []dirEntry
 }

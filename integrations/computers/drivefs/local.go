@@ -104,13 +104,18 @@ func (d *drive) localNames(folder *node) []string {
 	if d.local == nil {
 		return nil
 	}
-	file, err := d.local.Open(folder.container())
+	file, err := d.openLocalFolder(folder.container())
 	if err != nil {
 		return nil
 	}
 	defer file.Close()
 	names, _ := file.Readdirnames(-1)
 	return names
+}
+
+// openLocalFolder opens a folder. A pipe that a program has put there would be waited for.
+func (d *drive) openLocalFolder(path string) (*os.File, error) {
+	return d.local.OpenFile(path, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 }
 
 // staysLocal says whether a new name is ignored.

@@ -188,3 +188,14 @@ func TestPatternsOfIgnoredNames(t *testing.T) {
 		}
 	}
 }
+
+func TestAPipeInThePlaceOfALocalFolderIsNotWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	w.set(func() { w.touch(w.add(rootID, "project", "folder")) })
+	must(t, os.Mkdir(w.path+".local", 0o755))
+	must(t, syscall.Mkfifo(w.path+".local/"+w.find("project").ID, 0o644))
+	w.mount(testComputer, testSpace, w.path)
+	if names := namesIn(t, w.at("project")); names != "" {
+		t.Errorf("the folder has %s", names)
+	}
+}

@@ -13,7 +13,7 @@ const (
 	// A larger file is read by parts, unless its content is here.
 	maxWholeBytes = 64 << 20
 	partBytes     = 4 << 20
-	keptParts     = 4
+	keptParts     = 8 // of one computer
 	// When a small file is read, the small files beside it are probably read next.
 	smallBytes       = 256 << 10
 	maxPrefetchFiles = 64
@@ -83,9 +83,9 @@ func (d *drive) readContent(cancel <-chan struct{}, h *handle, it item, buffer [
 	key := contentKey(&it)
 	h.mu.Lock()
 	if h.key != key {
-		h.file, h.ranges, h.key = nil, nil, key // others may still read from the old file, so it is not closed here
+		h.file, h.key = nil, key // others may still read from the old file, so it is not closed here
 	}
-	file, parts := h.file, h.ranges
+	file := h.file
 	h.mu.Unlock()
 	if file != nil {
 		return file.ReadAt(buffer, offset)
@@ -93,13 +93,7 @@ func (d *drive) readContent(cancel <-chan struct{}, h *handle, it item, buffer [
 	ctx, stop := interruptible(cancel)
 	defer stop()
 	if it.Size > maxWholeBytes && !d.cache.has(d.spec.SpaceID+"/"+key) {
-		if parts == nil {
-			parts = &ranges{drive: d, item: it, parts: map[int64]*part{}}
-			h.mu.Lock()
-			h.ranges = parts
-			h.mu.Unlock()
-		}
-		return parts.readAt(ctx, buffer, offset)
+		return d.parts.readAt(ctx, it, buffer, offset)
 	}
 	if it.Size <= smallBytes {
 		d.prefetchBeside(h.node)
