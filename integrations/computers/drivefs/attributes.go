@@ -208,7 +208,7 @@ func (d *drive) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut)
 	if d.freeBytes != nil {
 		free = max(0, *d.freeBytes-d.unsentBytes)
 	}
-	out.Bsize, out.Frsize, out.NameLen = block, block, 1024
+	out.Bsize, out.Frsize, out.NameLen = block, block, maxNameBytes
 	out.Bfree = uint64(free) / block
 	out.Bavail, out.Blocks = out.Bfree, unlimited/block
 	out.Files, out.Ffree = files, files

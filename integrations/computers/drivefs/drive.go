@@ -109,6 +109,7 @@ func mountDrive(ctx context.Context, spec mountSpec, o *outbox, c *cache) (*driv
 	go func() {
 		defer close(d.served)
 		server.Serve()
+		handleCount.Add(-d.handles.count()) // nobody closes those any more
 	}()
 	// The kernel learns the root's mode before any note can come. Otherwise it would drop the first answer as outdated, and
 	// refuse everybody.

@@ -14,6 +14,9 @@ func (d *drive) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse
 	if refused := d.refuse(isWriter); refused != fuse.OK {
 		return refused
 	}
+	if d.refuseHandle() {
+		return fuse.Status(syscall.ENFILE)
+	}
 	d.mu.Lock()
 	n := d.nodes[in.NodeId]
 	d.mu.Unlock()
@@ -52,6 +55,9 @@ func (d *drive) opened(h *handle, out *fuse.OpenOut) {
 }
 
 func (d *drive) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+	if d.refuseHandle() {
+		return fuse.Status(syscall.ENFILE)
+	}
 	n, status := d.makeFile(cancel, in.NodeId, name, in.Mode)
 	if status != fuse.OK {
 		return status
@@ -102,6 +108,11 @@ func (d *drive) makeFile(cancel <-chan struct{}, parentNumber uint64, name strin
 			}
 			return err
 		})
+	}
+	ctx, stop := interruptible(cancel)
+	defer stop()
+	if err := d.waitForSent(ctx); err != nil {
+		return nil, d.status(err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

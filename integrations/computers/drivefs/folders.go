@@ -20,6 +20,9 @@ func (d *drive) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenO
 	if refused := d.refuse(false); refused != fuse.OK {
 		return refused
 	}
+	if d.refuseHandle() {
+		return fuse.Status(syscall.ENFILE)
+	}
 	n, status := d.folder(cancel, in.NodeId)
 	if status != fuse.OK {
 		return status

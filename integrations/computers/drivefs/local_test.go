@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,7 +104,8 @@ func TestHostileNames(t *testing.T) {
 	if names := namesIn(t, w.path); names != "fine" {
 		t.Errorf("the names are %q", names)
 	}
-	for _, name := range []string{"new\nline", "\xff\xfe", "bell\a", "del\x7f"} {
+	expectError(t, os.WriteFile(w.at(strings.Repeat("a", 256)), nil, 0o644), syscall.ENAMETOOLONG)
+	for _, name := range []string{"new\nline", "\xff\xfe", "bell\a", "del\x7f", "replaced\uFFFD"} {
 		expectError(t, os.WriteFile(w.at(name), nil, 0o644), syscall.EINVAL)
 		expectError(t, os.Mkdir(w.at(name), 0o755), syscall.EINVAL)
 		_, err := os.Stat(w.at(name))
@@ -198,4 +200,20 @@ func TestAPipeInThePlaceOfALocalFolderIsNotWaitedFor(t *testing.T) {
 	if names := namesIn(t, w.at("project")); names != "" {
 		t.Errorf("the folder has %s", names)
 	}
+}
+
+func TestAFileThatTheDriveDoesNotAllowThereIsPutIntoItsRoot(t *testing.T) {
+	w := mounted(t)
+	must(t, os.Mkdir(w.at("folder"), 0o755))
+	w.set(func() {
+		w.refuse = func(r *http.Request) int {
+			if r.Method == "PUT" && r.URL.Query().Get("name") == "refused" {
+				return 422
+			}
+			return 0
+		}
+	})
+	w.save("folder/refused", "text")
+	w.sync()
+	w.expectOnDrive("unnamed file 0000000000000001", "text")
 }

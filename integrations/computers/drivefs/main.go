@@ -36,6 +36,7 @@ func run() error {
 		return fmt.Errorf("usage: atrium-drivefs --backend SOCK --control SOCK --cache DIR --stage DIR")
 	}
 	syscall.Umask(0)
+	raiseLimits()
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP) // it outlives who has started it
 	c, err := openCache(*cacheDir, *cacheBytes)
 	if err != nil {

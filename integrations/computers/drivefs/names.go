@@ -11,12 +11,29 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
+const (
+	maxNameBytes = 255
+	maxDepth     = 100
+)
+
 // isName says whether the drive can have a file of this name.
 func isName(name string) bool {
-	return name != "" && name != "." && name != ".." && utf8.ValidString(name) && !strings.ContainsFunc(name, isRefused)
+	return name != "" && name != "." && name != ".." && len(name) <= maxNameBytes && utf8.ValidString(name) &&
+		!strings.ContainsFunc(name, isRefused)
 }
 
-func isRefused(letter rune) bool { return letter == '/' || unicode.IsControl(letter) }
+func isRefused(letter rune) bool {
+	return letter == '/' || letter == utf8.RuneError || unicode.IsControl(letter)
+}
+
+// depth is the number of folders above a node. mu is held.
+func (n *node) depth() int {
+	depth := 0
+	for folder := n.parent; folder != nil; folder = folder.parent {
+		depth++
+	}
+	return depth
+}
 
 // keyOf returns the form of a name by which a folder finds it: names that look the same are the same.
 func keyOf(name string) string {

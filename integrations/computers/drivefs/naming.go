@@ -20,10 +20,24 @@ func (d *drive) changeable(cancel <-chan struct{}, number uint64, name string) (
 	if refused := d.refuse(true); refused != fuse.OK {
 		return nil, refused
 	}
+	if len(name) > maxNameBytes {
+		return nil, fuse.Status(syscall.ENAMETOOLONG)
+	}
 	if !isName(name) {
 		return nil, fuse.EINVAL
 	}
-	return d.folder(cancel, number)
+	folder, status := d.folder(cancel, number)
+	if status == fuse.OK && d.isDeepest(folder) {
+		return nil, fuse.Status(syscall.ENAMETOOLONG)
+	}
+	return folder, status
+}
+
+// isDeepest says whether nothing may be below a folder of the drive.
+func (d *drive) isDeepest(folder *node) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !folder.isLocal && folder.depth() >= maxDepth
 }
 
 // folder returns a folder whose children are known.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -11,7 +12,8 @@ import (
 )
 
 // put sends an entry once, and returns the item that the drive has now. A file whose item is in the trash becomes a new
-// one, and one whose folder is in the trash becomes one in the drive's root: nothing that was written is lost.
+// one, and one whose folder is in the trash becomes one in the drive's root, as one does whose place the drive does not
+// allow: nothing that was written is lost.
 func (j *journal) put(ctx context.Context, b *backend, e *entry) (item, error) {
 	it, err := j.putOnce(ctx, b, e)
 	if isStatus(err, 404) && e.ItemID != "" {
@@ -19,12 +21,19 @@ func (j *journal) put(ctx context.Context, b *backend, e *entry) (item, error) {
 			it, err = j.putOnce(ctx, b, e)
 		}
 	}
-	if isStatus(err, 404) {
+	if isStatus(err, 404) || isStatus(err, 422) {
+		isGone := isStatus(err, 404)
 		var root rootAnswer
-		if b.askOnce(ctx, "GET", "/root", nil, nil, &root) != nil || root.Item.ID == e.ParentID {
+		if b.askOnce(ctx, "GET", "/root", nil, nil, &root) != nil || isGone && root.Item.ID == e.ParentID {
 			return it, err
 		}
-		if err = j.amend(e, func() { e.ParentID = root.Item.ID }); err == nil {
+		err = j.amend(e, func() {
+			e.ItemID, e.ParentID = "", root.Item.ID
+			if !isGone {
+				e.Name = fmt.Sprintf("unnamed file %016x", e.Number)
+			}
+		})
+		if err == nil {
 			it, err = j.putOnce(ctx, b, e)
 		}
 	}

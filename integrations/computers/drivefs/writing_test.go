@@ -80,7 +80,7 @@ func TestATemporaryFileThatWasSyncedIsTheNextVersionToo(t *testing.T) {
 		t.Error("the temporary name is there")
 	}
 	w.write("report.md", "fourth")
-	w.expect("report.md", "fourth")
+	w.until("the file is what was written elsewhere", func() bool { return w.read("report.md") == "fourth" })
 }
 
 func TestTwoWritersMakeAConflictAndLoseNothing(t *testing.T) {
