@@ -46,6 +46,11 @@ function buildTests(): void {
     return Object.fromEntries(await Promise.all(texts));
   };
 
+  async function stop(): Promise<void> {
+    await user.fetch(`${computer.path}/stop`, { method: 'POST' });
+    await waitFor('its stop', async () => (await computer.expect(200, 'GET', '')).status === 'stopped');
+  }
+
   const dirOf = () => product.environment.config.computers.dir;
 
   test('A program goes on writing while the worker is killed and started again', async () => {
@@ -78,6 +83,18 @@ function buildTests(): void {
     await driveIn(computer, ({ pendingFiles, state }) => state === 'on' && pendingFiles === 0);
     await computer.exec('echo after > ~/drive/after.txt');
     expect(await contents()).toEqual({ 'before.txt': 'before\n', 'during.txt': 'during\n', 'after.txt': 'after\n' });
+  }, 300_000);
+
+  test('A computer that ends while that program is dead, or does not answer, starts again with its drive', async () => {
+    await computer.exec('echo before > ~/drive/before.txt');
+    for (const pid of drivePrograms(dirOf())) process.kill(pid, 'SIGKILL');
+    await stop();
+    await seen(computer, 'cat ~/drive/before.txt', /before/);
+    for (const pid of drivePrograms(dirOf())) process.kill(pid, 'SIGSTOP');
+    await computer.expect(201, 'POST', '/processes', { command: 'ls ~/drive/nothing' });
+    await stop();
+    for (const pid of drivePrograms(dirOf())) process.kill(pid, 'SIGKILL');
+    await seen(computer, 'cat ~/drive/before.txt', /before/);
   }, 300_000);
 
   test('While the object store is frozen, a command ends, its file is read inside, and gets there later', async () => {

@@ -12,7 +12,9 @@ import {
   renameSync,
   statSync,
 } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { orAfter } from '../../../../base/async.ts';
 import { clearMountPoints, freeName, plainHomeIn } from '../../drivers/bubblewrap/mountPoints.ts';
 import { driveInside } from '../../drivers/bubblewrap/view.ts';
 import { ifThere } from '../../system/ifThere.ts';
@@ -60,12 +62,26 @@ export async function unshareMounts({ drives }: HostLayout): Promise<void> {
   if (process.getuid?.() === 0 && isMountPoint(drives)) await runHere('umount', ['--lazy', drives]);
 }
 
-/** Removes a mount whose program is gone, which only gives errors. */
+/** How long the program of a mount may take to say what is there. */
+const answerMs = 2_000;
+
+/** Removes a mount whose program is gone or does not answer. One that is alive stays. */
 export async function removeDeadMount(target: string): Promise<void> {
   while (isMountPoint(target)) {
-    if (process.getuid?.() === 0) await runHere('umount', ['--lazy', target]);
-    else await runHere('fusermount3', ['-u', '-z', target]);
+    const answers = stat(target).then(
+      () => true,
+      ({ code }: NodeJS.ErrnoException) => code !== 'ENOTCONN' && code !== 'ECONNABORTED',
+    );
+    if (await orAfter(answers, answerMs, false)) return;
+    await takeAway(target);
   }
+}
+
+/** Removes a mount although programs use it. What they wait for there fails. */
+export async function takeAway(target: string): Promise<void> {
+  if (!isMountPoint(target)) return;
+  if (process.getuid?.() === 0) await runHere('umount', ['--force', '--lazy', '--no-canonicalize', target]);
+  else await runHere('fusermount3', ['-u', '-z', target]);
 }
 
 /** Does not look at the place itself, which a dead mount makes unreadable. */

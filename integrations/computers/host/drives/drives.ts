@@ -10,11 +10,13 @@ import { computerLayout, type HostLayout } from '../layout.ts';
 import { isRoot } from '../machine/setUp.ts';
 import { type ComputerRecord, type ComputerRun, readRecord } from '../records.ts';
 import {
+  type DrivePlace,
   missingForDrives,
   prepareDrive,
   removeDeadMount,
   seesDrive,
   shareMounts,
+  takeAway,
   unshareMounts,
 } from './drivePlaces.ts';
 import { type DriveReport, nothing, WantedMounts } from './wantedMounts.ts';
@@ -109,8 +111,8 @@ export class Drives {
     chmodSync(path, 0o600);
   }
 
-  /** Makes the places for the drive of a computer that is about to start. */
-  prepare(record: ComputerRecord, { spec }: ComputerRun): DriveMount | undefined {
+  /** Makes the places for the drive of a computer that is about to start. It starts without a drive if that fails. */
+  async prepare(record: ComputerRecord, { spec }: ComputerRun): Promise<DriveMount | undefined> {
     const { computerId } = record;
     const { layout, log } = this.#deps;
     if (spec.drive === undefined) return undefined;
@@ -118,9 +120,7 @@ export class Drives {
       this.#missing ??
       (spec.driver === 'bubblewrap' ? undefined : `computers of the driver ${spec.driver} do not have it`);
     const place =
-      refused === undefined
-        ? prepareDrive(layout, record)
-        : { refused: `Its host cannot give it the drive: ${refused}.` };
+      refused === undefined ? await this.#place(record) : { refused: `Its host cannot give it the drive: ${refused}.` };
     if ('refused' in place) {
       this.#wanted.tell(computerId, { ...nothing, error: place.refused });
       return undefined;
@@ -132,6 +132,25 @@ export class Drives {
     // While the sandbox is made. Without an answer, the daemon asks itself.
     this.#roots.set(computerId, this.#root(computerId));
     return { ...mount, spaceId: spec.spaceId, name: spec.drive.name, syncSocket };
+  }
+
+  async #place(record: ComputerRecord): Promise<DrivePlace | { refused: string }> {
+    const { layout, log } = this.#deps;
+    try {
+      // It may have ended while the daemon was dead.
+      await removeDeadMount(computerLayout(layout, record.computerId).drive);
+      return prepareDrive(layout, record);
+    } catch (error) {
+      log('error', { err: error, computerId: record.computerId }, 'There is no place for the drive of a computer');
+      return { refused: 'Its host could not make a place for the drive.' };
+    }
+  }
+
+  /** Gives up a mount whose daemon does not answer, so that the programs that wait there can end. */
+  async abort(computerId: string): Promise<void> {
+    if (!this.#wanted.has(computerId)) return;
+    this.#deps.log('error', { computerId }, 'Programs wait for the drive of a computer that ends; it is taken away');
+    await takeAway(computerLayout(this.#deps.layout, computerId).drive);
   }
 
   /**
@@ -181,6 +200,7 @@ export class Drives {
       this.#wanted.tell(computerId, { access: null, pendingFiles, error: error || null });
     } catch (error) {
       log('warn', { err: error, computerId }, 'The drive of a computer that has ended could not be unmounted');
+      await removeDeadMount(drive).catch(() => undefined);
       this.#wanted.tell(computerId, nothing);
     }
   }

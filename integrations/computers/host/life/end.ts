@@ -43,7 +43,11 @@ export async function clear(
     for (const stamp of seen.values()) if (!isAlive(stamp)) seen.delete(stamp.pid);
     return seen.size === 0 && confinement.left(ofThisBoot).length === 0 && confinement.remove(record.computerId);
   };
-  if (await lookUntil(isGone, Boolean, { ...pauses, forMs: deadlines.clearMs })) return;
+  const isCleared = () => lookUntil(isGone, Boolean, { ...pauses, forMs: deadlines.clearMs / 2 });
+  if (await isCleared()) return;
+  // A process that waits for an answer of its drive cannot be killed.
+  await context.drives?.abort(record.computerId);
+  if (await isCleared()) return;
   const pids = confinement.left(ofThisBoot).map(({ pid }) => pid);
   throw new HostError(
     'TIMED_OUT',
