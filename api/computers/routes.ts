@@ -161,9 +161,13 @@ function present(
   };
 }
 
+const notMounted =
+  'The drive is not there. If it was switched on while the computer ran, it comes with the next start.';
+
 function presentDrive({ status, hasDrive, driveReport }: Computer): AnswerOf<'getComputer'>['drive'] {
   const runs = status === 'running' || status === 'paused';
   const { pendingFiles = 0, access = null, error = null } = driveReport ?? {};
-  if (!hasDrive || !runs || driveReport === null) return { state: 'off', access: null, pendingFiles, error };
-  return { state: access === null ? 'unavailable' : 'on', access, pendingFiles, error };
+  if (!hasDrive || !runs) return { state: 'off', access: null, pendingFiles, error };
+  if (access === null) return { state: 'unavailable', access, pendingFiles, error: error ?? notMounted };
+  return { state: 'on', access, pendingFiles, error };
 }

@@ -42,6 +42,13 @@ export class DriveAuthorities {
     throw forbidden('The person who made this computer may not change the drive.');
   }
 
+  /** To write what programs had written while they might. Throws 403 if the person may not change the drive any more. */
+  async toSend(computerId: string): Promise<WriteAuthority> {
+    const { userId, ...authority } = await this.now(computerId);
+    if (authority.mayChange && userId !== null) return { ...authority, userId };
+    throw forbidden('The person who made this computer may not change the drive.');
+  }
+
   isTold(computerId: string, access: DriveAuthority['access']): boolean {
     return this.#told.get(computerId) === access;
   }

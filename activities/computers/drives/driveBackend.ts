@@ -107,7 +107,7 @@ export function createDriveBackend(deps: Deps): DriveBackend {
     },
 
     async write(computerId, write, bytes) {
-      const authority = await authorities.toWrite(computerId);
+      const authority = await authorities.toSend(computerId);
       const written = await writer.write(authority, write, bytes);
       return { ...(await changed(Promise.resolve(written))), conflict: written.isConflict };
     },

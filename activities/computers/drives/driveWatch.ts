@@ -5,7 +5,7 @@ import type { Database } from '../../../models/database/database.ts';
 import { revisionsOf } from '../../../models/drive/feed.ts';
 import type { Logger } from '../../../telemetry/logger.ts';
 
-const lookMs = 1_000;
+const lookMs = 300;
 
 interface Waiter {
   computerId: string;
@@ -16,7 +16,7 @@ interface Waiter {
 }
 
 /**
- * Waits for changes of drives, for all computers of a host together: two statements a second while anyone waits. A
+ * Waits for changes of drives, for all computers of a host together: two statements each time while anyone waits. A
  * change by this process is seen at once.
  */
 export class DriveWatch {

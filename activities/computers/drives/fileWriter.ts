@@ -74,9 +74,12 @@ export class FileWriter {
   }
 }
 
-/** Such as `from Build, 2026-01-31 12.00.00`. The time is that of the content, so a repeated request has the same. */
+/**
+ * Such as `from Build, 2026-01-31 12-00-00`. It has no dot, which would look like an ending. The
+ * time is that of the content, so a repeated request has the same.
+ */
 function suffixOf(computerName: string, modifiedAt: Date): string {
   const letters = [...computerName].filter((letter) => letter >= ' ' && letter !== '/' && letter !== '\u007F');
-  const at = modifiedAt.toISOString().slice(0, 19).replace('T', ' ').replaceAll(':', '.');
+  const at = modifiedAt.toISOString().slice(0, 19).replace('T', ' ').replaceAll(':', '-');
   return `from ${letters.slice(0, maxNameLetters).join('')}, ${at}`;
 }

@@ -20,6 +20,8 @@ type mountState struct {
 	unsent
 }
 
+const maxOrderBytes = 1 << 20
+
 // routes are those of the control socket. Only the host's worker can reach it.
 func (m *daemon) routes() http.Handler {
 	mux := http.NewServeMux()
@@ -28,7 +30,7 @@ func (m *daemon) routes() http.Handler {
 	})
 	mux.HandleFunc("PUT /mounts/{computer}", func(w http.ResponseWriter, r *http.Request) {
 		var spec mountSpec
-		if err := json.NewDecoder(r.Body).Decode(&spec); err != nil {
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrderBytes)).Decode(&spec); err != nil {
 			fail(w, 422, "INVALID", err)
 		} else if err := m.mount(r.Context(), r.PathValue("computer"), spec); err != nil {
 			fail(w, statusOf(err), "MOUNT_FAILED", err)
@@ -64,7 +66,7 @@ func (d *drive) answerSync(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		TimeoutMs int64 `json:"timeoutMs"`
 	}
-	json.NewDecoder(r.Body).Decode(&asked)
+	json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrderBytes)).Decode(&asked)
 	d.syncAll(time.Duration(asked.TimeoutMs) * time.Millisecond)
 	state := d.state()
 	result := map[string]any{"pendingFiles": state.PendingFiles, "error": nil}

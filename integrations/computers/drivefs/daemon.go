@@ -12,7 +12,7 @@ import (
 )
 
 // How long a mount waits until what an earlier one has left is on the drive.
-const leftPatience = 20 * time.Second
+const leftPatience = time.Second
 
 const (
 	lockPatience = 10 * time.Second

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"syscall"
@@ -69,17 +70,20 @@ func (j *journal) forgetReplaced(number uint64) {
 	}
 }
 
-// hasRoom says whether the host's disk may take more.
-func (j *journal) hasRoom() bool {
+// hasRoom says whether the host's disk may take so many bytes more.
+func (j *journal) hasRoom(bytes int64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if time.Since(j.roomKnown) > roomPause {
 		var stat syscall.Statfs_t
-		isKnown := syscall.Statfs(j.dir, &stat) == nil
-		j.isRoom = !isKnown || stat.Bavail*uint64(stat.Bsize) > min(reserveBytes, stat.Blocks*uint64(stat.Bsize)/10)
+		j.room = math.MaxInt64
+		if syscall.Statfs(j.dir, &stat) == nil {
+			block := uint64(stat.Bsize)
+			j.room = int64(stat.Bavail*block) - int64(min(reserveBytes, stat.Blocks*block/10))
+		}
 		j.roomKnown = time.Now()
 	}
-	return j.isRoom
+	return j.room > bytes
 }
 
 func (j *journal) syncSoon(number uint64) {

@@ -63,7 +63,7 @@ type journal struct {
 	replaced  map[uint64][]uint64 // earlier entries of the same file, by the one that is not synced yet
 	isSyncing bool
 	roomKnown time.Time
-	isRoom    bool
+	room      int64 // in bytes
 }
 
 // openJournal reads the entries of a computer, the oldest first.

@@ -108,7 +108,7 @@ func (d *drive) allow(w *writing, size int64) error {
 	if d.maxFile > 0 && size > d.maxFile {
 		return syscall.EFBIG
 	}
-	if size > w.counted && !d.outbox.journal.hasRoom() {
+	if size > w.counted && !d.outbox.journal.hasRoom(size-w.counted) {
 		return syscall.ENOSPC
 	}
 	if d.freeBytes != nil && size > w.counted && d.unsentBytes+size-w.counted > *d.freeBytes {
@@ -137,6 +137,9 @@ func (d *drive) prepare(ctx context.Context, n *node, w *writing, keep bool) err
 		}
 		defer file.Close()
 		from = file
+	}
+	if from != nil && !d.outbox.journal.hasRoom(it.Size) {
+		return syscall.ENOSPC
 	}
 	number, file, err := d.outbox.journal.newData()
 	if err == nil && from != nil {

@@ -112,7 +112,7 @@ test('A change that was made for another content is kept beside it, once, and th
   const { item: first } = await write('plan.md', 'one');
   await write('plan.md', 'two', knownBy(first));
   const own = await write('plan.md', 'three', knownBy(first));
-  expect(own).toMatchObject({ conflict: true, item: { name: 'plan (from Computer, 2023-11-14 22.13.20).md' } });
+  expect(own).toMatchObject({ conflict: true, item: { name: 'plan (from Computer, 2023-11-14 22-13-20).md' } });
   expect(await write('plan.md', 'three', knownBy(first))).toEqual(own);
   expect(await write('plan.md', 'four')).toMatchObject({ conflict: true });
   expect(await list()).toHaveLength(3);
@@ -258,6 +258,21 @@ test('A viewer’s computer only reads, and a removed member’s has nothing, fr
   const waiting = backend.changes(computerId, revision, 60_000, new AbortController().signal);
   await services.database.pool.query('DELETE FROM space_members WHERE space_id = ? AND user_id = ?', [spaceId, userId]);
   expect(await waiting).toMatchObject({ access: 'none' });
+  await expect(backend.trash(computerId, { itemId: item.id, onlyIfEmpty: false })).rejects.toEqual(
+    refusal('DRIVE_FORBIDDEN'),
+  );
+});
+
+test('What was written on a computer that is deleted by then, or without its drive, is sent', async () => {
+  const { computerId, userId, spaceId } = place;
+  const change = (text: string, values: unknown[]) => services.database.pool.query(text, values);
+  await change('UPDATE computers SET has_drive = 0 WHERE id = ?', [computerId]);
+  await write('first', 'text');
+  await change('UPDATE computers SET deleted_at = ? WHERE id = ?', [new Date(), computerId]);
+  const { item } = await write('second', 'text');
+  expect((await openLiving(services.database, spaceId, item.id)).item).toMatchObject({ createdBy: userId });
+  expect(await backend.root(computerId)).toMatchObject({ access: 'none' });
+  await expect(backend.children(computerId, place.rootId, undefined)).rejects.toEqual(refusal('DRIVE_FORBIDDEN'));
   await expect(backend.trash(computerId, { itemId: item.id, onlyIfEmpty: false })).rejects.toEqual(
     refusal('DRIVE_FORBIDDEN'),
   );

@@ -1,4 +1,5 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { orAfter } from '../../../../base/async.ts';
 import type { Driver } from '../../drivers/driver.ts';
 import type { DriveMount } from '../../drives/daemon.ts';
 import type { HolderCgroups, HolderReport, HolderSpec, SandboxPids, SystemMount } from '../../protocol/holderSpec.ts';
@@ -13,6 +14,9 @@ import { requireSystems, usersFor } from '../machine/systems.ts';
 import { type ComputerRecord, type ComputerRun, lastingOf, readRecord, writeRecord } from '../records.ts';
 import { clear, end, isRunning } from './end.ts';
 import type { Holder } from './holders.ts';
+
+/** How long a start waits for the drive. */
+const mountMs = 10_000;
 
 export async function start(
   context: HostContext,
@@ -167,7 +171,9 @@ async function launch(
   save({ sandbox });
   holder.send({ type: 'release', ...(await driver.beforeRelease?.(record)) });
   // The agent starts meanwhile, but no program of the tenant.
-  await Promise.all([egress, driver.beforeOpen?.(record), mounted]);
+  // Without an answer, the drive comes later.
+  const drives = mounted && orAfter(mounted, mountMs, undefined);
+  await Promise.all([egress, driver.beforeOpen?.(record), drives]);
   holder.send({ type: 'open' });
   const { startedAt } = await reported(holder, 'running');
   save({ phase: 'running', startedAt });
