@@ -118,7 +118,8 @@ const details: Readonly<Record<string, string>> = {
   DESKTOP_ENDED: 'The desktop on which it was shown has ended.',
   USER_DISABLED: 'The user who started the session can no longer sign in.',
   MEMBER_REMOVED: 'The user who started the session may no longer use the computers of this space.',
-  BROWSERS_UNAVAILABLE: 'This computer has no Chromium. The operator must install it; see docs/browsers.md.',
+  BROWSERS_UNAVAILABLE:
+    'This computer has no Chromium. Its environment must have it, as `agents` does; without an environment, the operator installs it (docs/browsers.md).',
   PROFILE_NOT_OPENED: 'The profile of the session could not be copied to the computer.',
   PROFILE_UNUSABLE: 'The folder of the session’s profile on the computer cannot be written.',
   NOT_STARTED: 'Its Chromium could not be started.',

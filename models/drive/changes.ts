@@ -223,7 +223,7 @@ export async function restoreItem(
       throw new DomainError(
         'conflict',
         'FOLDER_GONE',
-        'The original folder of the item no longer exists. Name another folder.',
+        'The original folder of the item is in the trash, or gone. Restore it first, or name another folder.',
       );
     });
     const wanted = change.name ?? item.name;
