@@ -35,7 +35,7 @@ type entry struct {
 	Executable   bool   `json:"executable"`
 	Session      string `json:"session"`
 	Size         int64  `json:"size"`
-	// Of the data. Empty: the data was synced before the entry was written.
+	// The hash of the data. Empty if the data was synced before the entry was written.
 	Sha256 string `json:"sha256"`
 }
 

@@ -42,7 +42,7 @@ type node struct {
 	// The kernel may have an older content or listing in its cache.
 	isStale bool
 
-	// Of a folder.
+	// These fields are a folder's.
 	containerID   string
 	children      map[string]*node // by keyOf(name)
 	sorted        []*node          // the children by name, or nil
@@ -54,11 +54,11 @@ type node struct {
 	used          time.Time     // when a name in it was last asked for
 	isPrefetching bool
 	ignore        *ignoreRules // of the folder's .driveignore
-	// Of a file that is being written or was not sent yet.
+	// Set for a file that is being written or was not sent yet.
 	writing *writing
-	// Of a local file: what was last opened, for when it has no name any more.
+	// What was last opened of a local file, for when it has no name any more.
 	lastOpen *os.File
-	// Of a file in the trash that is open: its content.
+	// The content of a file in the trash that is open.
 	kept *keptContent
 }
 
