@@ -3,6 +3,7 @@ import { select } from '../database/sql.ts';
 import { driveContainerId } from './containers.ts';
 import type { DriveItem } from './driveItem.ts';
 import { driveModels } from './models.ts';
+import { detach } from './tree.ts';
 import { fieldBits, indexWords } from './wordIndex.ts';
 
 /**
@@ -31,8 +32,8 @@ export async function saveAsVersion(
   if (content === undefined) throw new Error('A file without a content cannot replace another.');
   const now = new Date();
   const gone = { live: null, trashedAt: now, trashedBy: userId, trashedFrom: driveContainerId, purgingAt: now };
-  const { DriveItem, DriveVersion } = driveModels(tx);
-  await DriveItem.decrement('childCount', { where: { id: item.parentId }, transaction: tx });
+  const { DriveVersion } = driveModels(tx);
+  await detach(item, tx);
   // Its hash stays, so that a repeated request knows that it is done.
   await item.change({ ...gone, objectKey: null }, tx);
   await DriveVersion.replace(replaced, content, { userId, keptVersions, says: { modifiedAt, isExecutable }, tx });

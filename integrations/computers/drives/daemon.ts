@@ -1,10 +1,9 @@
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
-import { request } from 'node:http';
 import { basename, dirname } from 'node:path';
-import { bytesOf, lookUntil } from '../../../base/async.ts';
-import { problemOf } from '../protocol/holderHttp.ts';
+import { lookUntil } from '../../../base/async.ts';
 import { isAlive, killIfAlive, stampOf } from '../system/stamps.ts';
+import { askSocket } from './askSocket.ts';
 import type { DriveRoot } from './backend.ts';
 
 const startMs = 10_000;
@@ -132,21 +131,8 @@ export class DriveDaemon {
     closeSync(output);
   }
 
-  async #ask<Answer>(method: string, path: string, json?: unknown, timeoutMs = askMs): Promise<Answer> {
-    const { controlSocket: socketPath } = this.#options;
-    const body = json === undefined ? '' : JSON.stringify(json);
-    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
-    const signal = AbortSignal.timeout(timeoutMs);
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    request({ socketPath, path, method, headers, signal, agent: false }, (response) => {
-      bytesOf(response, maxAnswerBytes, () => new Error('The answer is too long.')).then((bytes) => {
-        const { statusCode = 500 } = response;
-        if (statusCode >= 400) return reject(problemOf(statusCode, bytes.toString()));
-        resolve((bytes.length === 0 ? undefined : JSON.parse(bytes.toString())) as Answer);
-      }, reject);
-    })
-      .on('error', reject)
-      .end(body);
-    return promise;
+  #ask<Answer>(method: string, path: string, json?: unknown, timeoutMs = askMs): Promise<Answer> {
+    const limits = { timeoutMs, maxBytes: maxAnswerBytes };
+    return askSocket(this.#options.controlSocket, { method, path, json }, limits);
   }
 }

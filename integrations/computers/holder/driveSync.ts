@@ -1,5 +1,4 @@
-import { request } from 'node:http';
-import { bytesOf } from '../../../base/async.ts';
+import { askSocket } from '../drives/askSocket.ts';
 
 /** How long one request may wait. */
 const timeoutMs = 5_000;
@@ -24,16 +23,7 @@ export async function driveSynced(socketPath: string): Promise<void> {
 
 /** Returns how many files are not in the drive yet. */
 async function sync(socketPath: string): Promise<number> {
-  const body = JSON.stringify({ timeoutMs });
-  const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
-  const signal = AbortSignal.timeout(timeoutMs + marginMs);
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  request({ socketPath, path: '/sync', method: 'POST', headers, signal, agent: false }, (response) => {
-    bytesOf(response, maxAnswerBytes, () => new Error('The answer is too long.'))
-      .then((bytes) => resolve((JSON.parse(bytes.toString()) as { pendingFiles: number }).pendingFiles))
-      .catch(reject);
-  })
-    .on('error', reject)
-    .end(body);
-  return promise;
+  const limits = { timeoutMs: timeoutMs + marginMs, maxBytes: maxAnswerBytes };
+  const order = { method: 'POST', path: '/sync', json: { timeoutMs } };
+  return (await askSocket<{ pendingFiles: number }>(socketPath, order, limits)).pendingFiles;
 }
