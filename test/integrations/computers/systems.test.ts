@@ -176,7 +176,7 @@ describe('computers with a root file system of their own', () => {
       await host.destroy(computerId);
       execFileSync('btrfs', ['subvolume', 'sync', homes]);
     };
-    const { client } = await startComputer(host, { limits: { ...usualLimits, diskMiB: 64 } });
+    const { client, computerId } = await startComputer(host, { limits: { ...usualLimits, diskMiB: 64 } });
     await remove();
     expect(readFileSync(join(counts, 'inconsistent'), 'utf8')).toBe('0\n');
     const { stderr } = await runOn(client, 'head -c 100000000 /dev/zero > large; sync');
@@ -184,6 +184,7 @@ describe('computers with a root file system of their own', () => {
     // What the kernel did before, or does for another reason: then all is counted anew.
     writeFileSync(join(counts, 'drop_subtree_threshold'), '1');
     await remove();
+    expect((await host.metrics(computerId)).diskBytes).toBeGreaterThan(50_000_000);
     await waitFor('right counts', () => readFileSync(join(counts, 'inconsistent'), 'utf8') === '0\n');
     writeFileSync(join(counts, 'drop_subtree_threshold'), '8');
   });

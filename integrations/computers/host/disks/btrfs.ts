@@ -107,6 +107,7 @@ function btrfs(place: Image, counts: Counts): Disks {
     },
     room: () => roomInImage(place),
     async usedBytes(home) {
+      await counts.settled();
       const output = await run('btrfs', ['qgroup', 'show', '--raw', '-f', home]);
       return Number(/^\s*0\/\d+\s+(\d+)/m.exec(output)?.[1] ?? 0);
     },

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { lookUntil } from '../../../../base/async.ts';
 import { run } from '../../spawner/spawner.ts';
 import { ifThere } from '../../system/ifThere.ts';
 import { runHere } from '../../system/programs.ts';
@@ -8,12 +9,21 @@ import { runHere } from '../../system/programs.ts';
 const firstVolume = 256;
 /** The height of the tallest tree, so that the kernel goes on counting for each. */
 const tallestTree = 8;
-const recountMs = 60_000;
+/** The pause after a count: at least this, and so many times as long as that took. */
+const pauseMs = 5_000;
+const pauseFactor = 3;
+/** How long a reader waits for the end of a count. */
+const settleMs = 10_000;
 
 /** What btrfs counts for its quotas. Without it, no limit holds. */
 export interface Counts {
-  /** Starts to count all anew if the counts are wrong, for example after a power cut. */
+  /**
+   * Starts to count all anew if the counts are wrong: after a power cut, or where the kernel has lost count because a
+   * volume was removed while another with the same files was changed.
+   */
   check(): Promise<void>;
+  /** Waits a moment for right counts. While the kernel counts anew, it shows less than there is. */
+  settled(): Promise<void>;
 }
 
 /**
@@ -25,12 +35,36 @@ export async function keepCounting(homes: string): Promise<Counts> {
   if (folder !== undefined) {
     ifThere(() => writeFileSync(join(folder, 'drop_subtree_threshold'), String(tallestTree), { flag: 'r+' }));
   }
-  let recountedAtMs = 0;
+  if (folder === undefined) return { check: async () => undefined, settled: async () => undefined };
+  const isRight = () => !isWrong(folder);
+  const untilRight = { firstMs: 20, mostMs: 500, forMs: settleMs };
+  let nextAtMs = 0;
+  let counting: Promise<unknown> | undefined;
+
+  async function count(): Promise<void> {
+    const begunAtMs = Date.now();
+    await run('btrfs', ['quota', 'rescan', homes]).catch((error: unknown) => {
+      // The kernel goes on with what another process or a mount has begun.
+      if (!String(error).includes('in progress')) throw error;
+    });
+    await lookUntil(isRight, Boolean, untilRight);
+    nextAtMs = Date.now() + Math.max(pauseMs, pauseFactor * (Date.now() - begunAtMs));
+  }
+
+  async function check(): Promise<void> {
+    if (isRight() || Date.now() < nextAtMs) return;
+    counting ??= count().finally(() => {
+      counting = undefined;
+    });
+    await counting;
+  }
+
   return {
-    async check() {
-      if (folder === undefined || !isWrong(folder) || Date.now() - recountedAtMs < recountMs) return;
-      recountedAtMs = Date.now();
-      await run('btrfs', ['quota', 'rescan', homes]);
+    check,
+    async settled() {
+      if (isRight() || nextAtMs > Date.now() + settleMs) return;
+      const look = () => check().then(isRight, isRight);
+      await lookUntil(look, Boolean, untilRight);
     },
   };
 }
