@@ -106,7 +106,7 @@ func (m *daemon) mount(ctx context.Context, id string, spec mountSpec) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	if old := m.driveOf(id); old != nil {
-		if old.spec == spec && isMounted(spec.Target) {
+		if old.spec.isSameMount(spec) && isMounted(spec.Target) {
 			return nil
 		}
 		if err := old.close(leftPatience); err != nil {

@@ -30,6 +30,12 @@ type mountSpec struct {
 	Root *rootAnswer `json:"root"`
 }
 
+// isSameMount tells whether two orders ask for the same mount. What the worker sends along of the drive may differ.
+func (s mountSpec) isSameMount(other mountSpec) bool {
+	s.Root, other.Root = nil, nil
+	return s == other
+}
+
 // drive is a space's drive as one computer sees it: a mount, the tree that is known of it, and what was written there.
 type drive struct {
 	fuse.RawFileSystem

@@ -25,6 +25,20 @@ func TestContentsOfTheDriveAreFiles(t *testing.T) {
 	}
 }
 
+func TestAMountThatIsOrderedAgainStays(t *testing.T) {
+	w := mounted(t)
+	file, err := os.Create(w.at("file"))
+	must(t, err)
+	w.order(testComputer, testSpace, w.path, &rootAnswer{})
+	_, err = file.WriteString("whole")
+	must(t, err)
+	must(t, file.Close())
+	w.order(testComputer, testSpace, w.path, nil)
+	w.expect("file", "whole")
+	w.sync()
+	w.expectOnDrive("file", "whole")
+}
+
 func TestChangesFromElsewhereAreSeen(t *testing.T) {
 	w := mounted(t)
 	w.write("file", "one")

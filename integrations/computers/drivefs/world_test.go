@@ -119,8 +119,14 @@ func (w *world) mount(computerID, spaceID, path string) {
 	w.t.Helper()
 	unmountDead(path) // left by a killed program: otherwise the folder does not even answer
 	must(w.t, os.MkdirAll(path, 0o755))
+	w.order(computerID, spaceID, path, nil)
+}
+
+// order asks for a mount, as a worker does also for one that is there.
+func (w *world) order(computerID, spaceID, path string, root *rootAnswer) {
+	w.t.Helper()
 	status, answer := w.control("PUT", "/mounts/"+computerID, mountSpec{SpaceID: spaceID, Name: "computer", Target: path,
-		UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), LocalDir: path + ".local", SyncSocket: path + ".sync"})
+		UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), LocalDir: path + ".local", SyncSocket: path + ".sync", Root: root})
 	if status != 204 {
 		w.t.Fatalf("mount: %d %v", status, answer)
 	}

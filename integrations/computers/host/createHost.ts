@@ -49,6 +49,8 @@ export async function createHost(given: HostOptions): Promise<Host> {
   const machinery = await setUpMachine(layout, options);
   const lock = takeLock(layout.lock);
   const deadlines = { ...usualDeadlines, ...options.deadlines };
+  const drive = options.drive ?? { refused: 'it was started without drives' };
+  await Drives.share(layout, drive);
   const context: HostContext = {
     ...machinery,
     layout,
@@ -87,7 +89,6 @@ export async function createHost(given: HostOptions): Promise<Host> {
     context.confinement.settleHolder(record); // the earlier process may have been killed just before this
     await openEgress(context, record);
   }
-  const drive = options.drive ?? { refused: 'it was started without drives' };
   context.drives = await Drives.open(
     { layout, options: drive, log: context.log, watchMs: deadlines.watchMs },
     listRecords(layout).filter(({ run }) => isRunning(run)),

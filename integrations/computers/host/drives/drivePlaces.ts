@@ -48,13 +48,15 @@ function mayMount(): boolean {
 
 /**
  * Makes the folder in which drives are mounted. Mounts there show up in the sandboxes that have a part of it, also a
- * mount that replaces one whose program was killed.
+ * mount that replaces one whose program was killed. That holds for holders that start later: each has a view of its own
+ * of the mounts, which follows those that are shared when it begins.
  */
 export async function shareMounts({ drives }: HostLayout): Promise<void> {
   mkdirSync(drives, { recursive: true });
   chmodSync(drives, 0o711);
-  if (process.getuid?.() !== 0 || isMountPoint(drives)) return;
-  await runHere('mount', ['--bind', drives, drives]);
+  if (process.getuid?.() !== 0) return;
+  if (!isMountPoint(drives)) await runHere('mount', ['--bind', drives, drives]);
+  // An earlier process may have been killed in between.
   await runHere('mount', ['--make-shared', drives]);
 }
 

@@ -86,12 +86,17 @@ export class Drives {
     });
   }
 
+  /** Makes the folder for mounts, if this host can have them. Before any holder starts. */
+  static async share(layout: HostLayout, { refused }: DriveOptions): Promise<void> {
+    if ((refused ?? missingForDrives()) === undefined) await shareMounts(layout);
+  }
+
   /** Serves the daemon, and takes over the mounts of computers that run. */
   static async open(deps: Deps, running: readonly ComputerRecord[]): Promise<Drives> {
     const drives = new Drives(deps);
     const { layout, log } = deps;
-    if (drives.#missing === undefined) await shareMounts(layout);
-    else log('info', { missing: drives.#missing }, 'Computers start without the drives of their spaces');
+    if (drives.#missing !== undefined)
+      log('info', { missing: drives.#missing }, 'Computers start without the drives of their spaces');
     await drives.#listen(layout.driveBackend);
     for (const { computerId, run } of running) {
       if (run?.drive !== undefined) drives.#wanted.add(computerId, run.drive);
