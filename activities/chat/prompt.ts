@@ -39,7 +39,10 @@ export interface PromptRequest {
   completion?: CompletionRequest | undefined;
 }
 
-/** The share of a prompt that the turn's own message and tools may take; the rest is for the thread before it. */
+/**
+ * The share of a prompt that the turn's own message and tools may take; the rest is for the thread before it. The
+ * results that a turn of OpenAI's API continues with count as its message.
+ */
 const ownShare = 0.6;
 
 /**

@@ -100,12 +100,16 @@ async function summarize(
   });
 }
 
-/** The first turn that stays verbatim: whole turns are kept from the end, but never everything before the turn. */
+/**
+ * The first turn that stays verbatim: whole turns are kept from the end, but never everything before the turn. A turn
+ * that continues with tool results has no message of its own: it needs the turn that made the calls.
+ */
 async function firstKeptOrdinal(database: Database, turn: Turn, budget: number): Promise<number> {
   const { messages, isWhole } = await readHistory(database, turn, budget * keptShare);
   const turns = [...Map.groupBy(messages.toReversed(), ({ turnOrdinal }) => turnOrdinal)];
   let tokens = 0;
-  let first = turn.ordinal;
+  const last = turns[0]?.[0] ?? turn.ordinal;
+  let first = last;
   for (const [ordinal, ofTurn] of turns) {
     for (const { parts } of ofTurn) tokens += roughTokensOf(parts);
     if (tokens > budget * keptShare) return first;
@@ -114,7 +118,7 @@ async function firstKeptOrdinal(database: Database, turn: Turn, budget: number):
   if (!isWhole) return first;
   // By the estimate all turns would fit, but the prompt was too long: files weigh more than estimated. Summarise half
   // of the turns.
-  return turns[Math.floor(turns.length / 2) - 1]?.[0] ?? turn.ordinal;
+  return turns[Math.floor(turns.length / 2) - 1]?.[0] ?? last;
 }
 
 /** The oldest turns between two places, as lines: as many as there is room for, and at least one. */

@@ -1,3 +1,4 @@
+import { stopIfUnattended, unattendedTurns } from '../../models/chat/attendance.ts';
 import { deleteThread, expiredThreads } from '../../models/chat/deleteThread.ts';
 import { endTurn } from '../../models/chat/endTurn.ts';
 import { indexDueTexts } from '../../models/chat/indexTexts.ts';
@@ -96,6 +97,22 @@ export function createChatSweeps(deps: ChatDeps) {
       }
     },
 
+    /**
+     * Stops turns of OpenAI's API whose clients have left. The process that answered the client does it too, unless it
+     * was killed.
+     */
+    async stopUnattendedTurns(): Promise<number> {
+      using heartbeat = keepAlive();
+      let stopped = 0;
+      for (const turnId of await unattendedTurns(database)) {
+        heartbeat.cancelled.throwIfAborted();
+        const state = await stopIfUnattended(deps, turnId);
+        if (state === 'stopping') await workflows.stopTurn(turnId);
+        if (state !== 'attended') stopped++;
+      }
+      return stopped;
+    },
+
     async deleteExpiredThreads(): Promise<number> {
       using heartbeat = keepAlive();
       const threadIds = await expiredThreads(database, threadsPerSweep);
@@ -135,6 +152,6 @@ export function createChatSweeps(deps: ChatDeps) {
 const lostTurn = { status: 'failed', code: 'WORKFLOW_LOST', detail: describeTurnError('WORKFLOW_LOST') } as const;
 
 export const chatSweeps = {
-  rescue: ['sweepTurns', 'sweepToolAnswers'],
+  rescue: ['sweepTurns', 'sweepToolAnswers', 'stopUnattendedTurns'],
   upkeep: ['deleteExpiredThreads', 'indexThreadTexts', 'purgeOldTurnLogs', 'purgeOldTurns'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createChatSweeps>>;

@@ -12,7 +12,7 @@ import type { ToolRegistry } from '../tools/registry.ts';
 import { needsApproval, type ServerTool, scopesOf, secretRefusal, type Tool } from '../tools/tool.ts';
 import type { MadeToolCall } from './chunkMapper.ts';
 import type { ChatDeps } from './deps.ts';
-import { type Audience, audienceOf } from './endTurn.ts';
+import { type Audience, audienceOf, createEndTurn } from './endTurn.ts';
 
 type Registry = Pick<ToolRegistry, 'faultsOf'>;
 
@@ -152,9 +152,12 @@ export function tookTooLong({ timeoutMs, afterCrash }: { timeoutMs: number; afte
   return afterCrash === 'again' ? why : `${why} It is unknown whether it had an effect: check before you try again.`;
 }
 
+const handedOver = { status: 'completed', finishReason: 'tool-calls' } as const;
+
 /** Activities for calls that cannot run at once. */
 export function createParking(deps: ChatDeps) {
   const { Turn } = chatModels(deps.database);
+  const endTurn = createEndTurn(deps);
   /**
    * Whether a call can be repeated safely: its tool only reads, or commits its effect together with its record, which
    * is refused from here on.
@@ -165,9 +168,13 @@ export function createParking(deps: ChatDeps) {
     return found !== undefined && 'tool' in found && found.tool.runs === 'server' && found.tool.afterCrash === 'again';
   };
   return {
-    /** Checks the turn's waiting calls. If the turn begins to wait, also returns the devices to notify. */
+    /**
+     * Checks the turn's waiting calls. If the turn begins to wait, also returns the devices to notify. A turn of
+     * OpenAI's API ends instead.
+     */
     async parkToolCalls(input: { turnId: string; isIdle: boolean }): Promise<ParkedCalls & { audience?: Audience }> {
       const parked = await parkToolCalls(deps, input);
+      if (parked.isHandedOver) await endTurn({ turnId: input.turnId, end: handedOver });
       const turn = parked.beganToWait ? await Turn.findByPk(input.turnId) : null;
       const audience = turn === null ? undefined : await audienceOf(deps, turn);
       return { ...parked, ...(audience && { audience }) };

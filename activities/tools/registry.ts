@@ -3,7 +3,7 @@ import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Turn } from '../../models/chat/turn.ts';
 import { may, type Standing } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
-import { type AbandonedCall, scopeRefusal, type Tool, type ToolSource } from './tool.ts';
+import { type AbandonedCall, isOfClient, scopeRefusal, type Tool, type ToolSource } from './tool.ts';
 
 /** Reads the user's current role and whether their key is still valid. */
 export type StandingOf = (turn: Turn) => Promise<Standing>;
@@ -83,8 +83,10 @@ export class ToolRegistry {
 
   async #allFor(turn: Turn): Promise<Map<string, Tool>> {
     const further = await Promise.all(this.#sources.map((source) => source.toolsFor(turn)));
-    // Our own tools come last, so that no other tool can take one of their names.
-    return new Map([...byName(further.flat()), ...this.#tools]);
+    const others = further.flat();
+    // Our own tools come after those of other servers, which can take none of their names. A client's own tools come
+    // last: in a client of OpenAI's API they may have any name, and the client must get their calls.
+    return new Map([...byName(others), ...this.#tools, ...byName(others.filter(isOfClient))]);
   }
 }
 

@@ -91,6 +91,16 @@ export async function beforehand<T>(work: Promise<T>): Promise<T> {
 
 export type Tool = ServerTool | ClientTool;
 
+/** Whether the turn's client declared the tool, and runs it. */
+export function isOfClient(tool: Tool): tool is ClientTool {
+  return tool.runs === 'client' && tool.isDeclared === true;
+}
+
+/** The area that a tool's name begins with: `git` of `git_status`. */
+export function areaOf(name: string): string {
+  return name.split('_', 1)[0] ?? name;
+}
+
 export interface ToolContext {
   turn: Turn;
   toolCallId: string;

@@ -135,17 +135,23 @@ const reservedAreas = [
 ];
 
 /** Refuses a client's own tools whose names collide with ours, or with one another: 422. */
-export function checkClientTools(
+export function checkClientTools({ clientTools = [] }: Pick<ChatStreamBody, 'clientTools'>): void {
+  for (const [index, { name }] of clientTools.entries()) {
+    const area = name.split('_', 1)[0] ?? '';
+    if (!reservedAreas.includes(area)) continue;
+    throw refused('TOOL_NAME_RESERVED', `/clientTools/${index}/name`, `Tools named ${area}_… are the server’s own.`);
+  }
+  checkNamesDiffer({ clientTools }, (index) => `/clientTools/${index}/name`);
+}
+
+/** Refuses two client tools of one name: 422. */
+export function checkNamesDiffer(
   { clientTools = [] }: Pick<ChatStreamBody, 'clientTools'>,
-  pointerOf = (index: number) => `/clientTools/${index}/name`,
+  pointerOf: (index: number) => string,
 ): void {
   const seen = new Set<string>();
   for (const [index, { name }] of clientTools.entries()) {
-    const pointer = pointerOf(index);
-    if (reservedAreas.includes(name.split('_', 1)[0] ?? '')) {
-      throw refused('TOOL_NAME_RESERVED', pointer, `Tools named ${name.split('_', 1)[0]}_… are the server’s own.`);
-    }
-    if (seen.has(name)) throw refused('TOOL_NAME_TAKEN', pointer, 'Two client tools have this name.');
+    if (seen.has(name)) throw refused('TOOL_NAME_TAKEN', pointerOf(index), 'Two client tools have this name.');
     seen.add(name);
   }
 }

@@ -23,6 +23,7 @@ export interface Said {
 
 const finishes: Partial<Record<FinishReason, CompletionFinish>> = {
   length: 'length',
+  'tool-calls': 'tool_calls',
   'content-filter': 'content_filter',
 };
 
@@ -35,7 +36,6 @@ const stepBreak = '\n\n';
  */
 export class AnswerState {
   readonly #own: ReadonlySet<string>;
-  readonly #pending = new Set<string>();
   /** The step of each part of the text. */
   readonly #texts = new Map<string, number>();
   #step = 0;
@@ -54,17 +54,11 @@ export class AnswerState {
       case 'reasoning-delta':
         return { reasoning: chunk.delta };
       case 'tool-input-available':
-        if (!this.#own.has(chunk.toolName)) return {};
-        this.#pending.add(chunk.toolCallId);
-        return { call: chunk };
-      case 'tool-output-available':
-      case 'tool-output-error':
-        this.#pending.delete(chunk.toolCallId);
-        return {};
+        return this.#own.has(chunk.toolName) ? { call: chunk } : {};
       case 'data-attempt':
         return { discarded: chunk.data.discard.filter((id) => this.#texts.delete(id)) };
       case 'finish':
-        return this.#finish(chunk.finishReason);
+        return finishOf(chunk);
       case 'abort':
         return { end: { finish: 'stop' } };
       case 'error':
@@ -80,12 +74,12 @@ export class AnswerState {
     this.#texts.set(id, this.#step);
     return steps.length > 0 && !steps.includes(this.#step) ? stepBreak + delta : delta;
   }
+}
 
-  /** If the turn waits for none of the client's calls, it waits for a person and continues afterwards. */
-  #finish(reason: FinishReason): Said {
-    if (reason !== 'tool-calls') return { end: { finish: finishes[reason] ?? 'stop' } };
-    return this.#pending.size > 0 ? { end: { finish: 'tool_calls' } } : {};
-  }
+/** A turn that waits for a person's approval continues afterwards. */
+function finishOf({ finishReason, messageMetadata }: Extract<UiChunk, { type: 'finish' }>): Said {
+  if (messageMetadata?.status === 'waiting') return {};
+  return { end: { finish: finishes[finishReason] ?? 'stop' } };
 }
 
 /** The names of the functions that the turn's client runs. */

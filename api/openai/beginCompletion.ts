@@ -3,19 +3,21 @@ import type { Request } from 'express';
 import { DomainError } from '../../base/errors.ts';
 import { firstOf } from '../../base/text.ts';
 import type { SendIntent } from '../../models/chat/acceptMessage.ts';
+import { type Attendance, attendAgain } from '../../models/chat/attendance.ts';
 import { findUndelivered } from '../../models/chat/completions.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import { chatSettingsOf } from '../../models/chat/settings.ts';
 import { authorizeTurn, defaultSpaceOf, findListedThread } from '../chat/authorizeThread.ts';
 import { beginTurn } from '../chat/beginTurn.ts';
-import { checkClientTools } from '../chat/chatRequest.ts';
+import { checkNamesDiffer } from '../chat/chatRequest.ts';
 import { authorizeSpace } from '../frame/auth/authorizeSpace.ts';
 import { authorityOf, type Caller } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
+import { readAttendance } from './attendance.ts';
 import { clientToolsOf, completionRequestOf, type Place, readPlace } from './completionRequest.ts';
-import { continueTurn } from './continueTurn.ts';
 import { type CompletionBody, type Conversation, readConversation } from './conversation.ts';
 import type { Telling } from './followTurn.ts';
+import { findHandedBack } from './handedBack.ts';
 import { modelUnknown, refused, refuseUnsupported } from './refusals.ts';
 import { findContinued, hashOfConversation } from './sameConversation.ts';
 
@@ -25,10 +27,7 @@ const retriedWithinMs = 60 * 60_000;
 /** How long a thread that is not kept stays for its client to continue. */
 const unkeptMs = 24 * 60 * 60_000;
 
-/**
- * The turn that answers a request: a new one, the one that waits for the request's tool results, or the one that the
- * same request began before.
- */
+/** The turn that answers a request: a new one, or the one that the same request began before. */
 export async function beginCompletion(
   deps: RouteDeps,
   req: Request,
@@ -42,39 +41,44 @@ export async function beginCompletion(
   const request = hashOf([body, place]);
   // The hash includes the API key, so that a key does not get the answer of another one.
   const ofCaller = hashOf([caller.via === 'apiKey' ? caller.keyId : null, request.toString('hex')]);
-  const retried = await findRetried(deps, req, caller, ofCaller);
-  if (retried !== undefined) return retried;
+  const outboxItemId = outboxItemOf(req, conversation, ofCaller);
+  const attendance = readAttendance(req, body);
+  const known = await findKnown(deps, req, caller, { request: ofCaller, outboxItemId, attendance });
+  if (known !== undefined) return { turn: await authorizeTurn(deps, caller, known), after: 0, attendance };
   const thread =
     place.thread === undefined ? undefined : await findListedThread(deps, caller, place.thread, place.spaceId);
   if (thread !== undefined && place.spaceId !== undefined && thread.spaceId !== place.spaceId) {
     throw new DomainError('unprocessable', 'SPACE_MISMATCH', 'The thread does not belong to the named space.');
   }
-  const continued = await continueTurn(deps, caller, conversation, thread?.id);
-  if (conversation.news.length === 0) {
-    if (continued !== undefined) return continued;
+  const { history, news, results } = conversation;
+  if (news.length + results.length === 0) {
     throw refused('CONTENT_REQUIRED', '/messages', 'The last message must have the role user or tool.');
   }
-  const spaceId = thread?.spaceId ?? continued?.turn.spaceId ?? place.spaceId ?? (await defaultSpaceOf(deps, caller));
+  const continued = await findHandedBack(deps, caller, conversation, { place, named: thread });
+  const spaceId = thread?.spaceId ?? continued?.thread.spaceId ?? place.spaceId ?? (await defaultSpaceOf(deps, caller));
   await authorizeSpace(deps, caller, spaceId, place.mode === 'work' ? 'editor' : 'viewer');
   const settings = await chatSettingsOf(deps.database, spaceId);
-  const { history, news } = conversation;
+  const asked = news.length === 0 ? history : [...history, { role: 'user' as const, parts: news }];
   const intent: SendIntent = {
     ...readIntent(deps, body, conversation, place),
     userId: caller.userId,
     spaceId,
     authority: authorityOf(caller),
-    threadId: thread?.id ?? continued?.turn.threadId,
-    onBusy: await onBusy(deps, continued === undefined ? thread?.activeTurnId : undefined),
-    completion: { request: ofCaller, conversation: hashOfConversation([...history, { role: 'user', parts: news }]) },
+    threadId: thread?.id,
+    onBusy: await onBusy(deps, thread?.activeTurnId),
+    completion: { request: ofCaller, conversation: hashOfConversation(asked), attendance },
+    ...(outboxItemId !== undefined && { outboxItemId, outboxHash: request }),
   };
-  const key = req.get('idempotency-key');
-  if (key !== undefined) Object.assign(intent, { outboxItemId: outboxItemOf(key), outboxHash: request });
-  if (intent.threadId === undefined && place.thread === undefined && place.isKept) {
-    const known = await findContinued(deps.database, { userId: caller.userId, spaceId, history });
-    if (known !== undefined) Object.assign(intent, { threadId: known.threadId, behindOrdinal: known.ordinal });
+  if (continued !== undefined) {
+    const { turn, thread, handedBack } = continued;
+    Object.assign(intent, { threadId: thread.id, behindOrdinal: turn.ordinal, handedBack });
+  } else if (intent.threadId === undefined && place.thread === undefined && place.isKept) {
+    const found = await findContinued(deps.database, { userId: caller.userId, spaceId, history });
+    if (found !== undefined) Object.assign(intent, { threadId: found.threadId, behindOrdinal: found.ordinal });
   }
-  const { turn, opening } = await beginTurn(deps, caller, intent, settings);
-  return { turn, after: 0, opening };
+  const { turn, created, opening } = await beginTurn(deps, caller, intent, settings);
+  if (!created) await attendAgain(deps.database, turn.id, attendance);
+  return { turn, after: 0, opening, attendance };
 }
 
 /** The part of the intent that follows from the body alone. */
@@ -85,13 +89,13 @@ function readIntent(
   { thread, ownToolsOnly, mode, isKept }: Place,
 ) {
   const clientTools = clientToolsOf(body);
-  checkClientTools({ clientTools }, (index) => `/tools/${index}/function/name`);
+  checkNamesDiffer({ clientTools }, (index) => `/tools/${index}/function/name`);
   const completion = completionRequestOf(body, { instructions, ownToolsOnly });
   const { model, effort } = catalogue.resolve({ modelId: body.model, effort: body.reasoning_effort });
   return {
     // Ignored if the thread exists already.
     alias: thread,
-    title: titleOf(parts),
+    title: titleOf(parts.length > 0 ? parts : (history.findLast(({ role }) => role === 'user')?.parts ?? [])),
     expiresAt: isKept ? null : new Date(Date.now() + unkeptMs),
     history,
     parts,
@@ -105,21 +109,37 @@ function readIntent(
 }
 
 /**
- * Finds the turn of a repeated request. OpenAI's clients mark a request that they repeat because its answer did not
- * come. The first request's turn goes on, and answers the repeated one.
+ * Finds the turn of a request that was sent before. OpenAI's clients mark a request that they repeat because its answer
+ * did not come: the first request's turn goes on, and answers the repeated one. A request with tool results needs no
+ * mark: its results count once, unless its turn had no answer.
  */
-async function findRetried(
-  deps: RouteDeps,
+async function findKnown(
+  { database }: RouteDeps,
   req: Request,
-  caller: Caller,
-  request: Buffer,
-): Promise<Telling | undefined> {
+  { userId }: Caller,
+  sent: { request: Buffer; outboxItemId: string | undefined; attendance: Attendance | undefined },
+): Promise<string | undefined> {
+  const { request, outboxItemId, attendance } = sent;
+  const { Thread, Turn } = chatModels(database);
+  if (outboxItemId?.startsWith(ofResults)) {
+    const known = await Turn.byOutboxItem(userId, outboxItemId);
+    if (known === null) return undefined;
+    // From here on the turn does not stop for want of a client, so the following look at it decides.
+    await attendAgain(database, known.id, attendance);
+    await known.reload();
+    const isVoid = known.status === 'failed' || known.stopRequestedAt !== null;
+    if (!isVoid && (await Thread.open(known.threadId)) !== null) return known.id;
+    await Turn.update({ outboxItemId: null }, { where: { id: known.id, outboxItemId } });
+    return undefined;
+  }
   const isRetry = Number(req.get('x-stainless-retry-count')) > 0;
   // An idempotency key finds the turn by itself.
-  if (!isRetry || req.get('idempotency-key') !== undefined) return undefined;
-  const since = new Date(Date.now() - retriedWithinMs);
-  const turnId = await findUndelivered(deps.database, { userId: caller.userId, request, since });
-  return turnId === undefined ? undefined : { turn: await authorizeTurn(deps, caller, turnId), after: 0 };
+  if (!isRetry || outboxItemId !== undefined) return undefined;
+  const repeated = { userId, request, since: new Date(Date.now() - retriedWithinMs) };
+  const turnId = await findUndelivered(database, repeated);
+  if (turnId === undefined) return undefined;
+  await attendAgain(database, turnId, attendance);
+  return findUndelivered(database, repeated);
 }
 
 /** A client that continues without the requested results will not send them any more. */
@@ -128,9 +148,15 @@ async function onBusy({ database }: RouteDeps, activeTurnId: string | null | und
   return active?.status === 'waiting' ? 'interrupt' : 'queue';
 }
 
-/** Has its own prefix, since the user's messages to `/chat/stream` have outbox ids too. */
-function outboxItemOf(idempotencyKey: string): string {
-  return `v1:${createHash('sha256').update(idempotencyKey).digest('hex')}`;
+// Prefixes of our own, since the user's messages to `/chat/stream` have outbox ids too.
+const ofKey = 'v1:';
+const ofResults = 'v1t:';
+
+/** The id by which the same request finds its turn: its idempotency key, or the hash of a request with tool results. */
+function outboxItemOf(req: Request, { results }: Conversation, request: Buffer): string | undefined {
+  const key = req.get('idempotency-key');
+  if (key !== undefined) return `${ofKey}${createHash('sha256').update(key).digest('hex')}`;
+  return results.length > 0 ? `${ofResults}${request.toString('hex')}` : undefined;
 }
 
 function hashOf(asked: unknown): Buffer {

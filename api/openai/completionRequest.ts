@@ -4,6 +4,7 @@ import type { TurnMode } from '../../models/chat/turn.ts';
 import type { CompletionRequest } from '../../models/chat/turnContext.ts';
 import type { BodyOf } from '../frame/request.ts';
 import type { CompletionBody, Conversation } from './conversation.ts';
+import { isHelperCall } from './helperCalls.ts';
 import { refused } from './refusals.ts';
 
 type ClientTools = BodyOf<'streamChat'>['clientTools'];
@@ -85,25 +86,21 @@ export interface Place {
   isKept: boolean;
 }
 
-/** Metadata wins over the headers, which the contract has checked. */
-export function readPlace(req: Request, { metadata, store }: CompletionBody, conversation: Conversation): Place {
-  const { thread_id, space_id, mode, server_tools } = metadata ?? {};
-  const isAside = isTask(conversation);
+/**
+ * Metadata wins over the headers, which the contract has checked. The model is offered the space's tools only if the
+ * client asks for them, or for a mode of theirs: programs that bring their own tools are confused by others.
+ */
+export function readPlace(req: Request, body: CompletionBody, conversation: Conversation): Place {
+  const { thread_id, space_id, mode, server_tools } = body.metadata ?? {};
+  const isAside = isHelperCall(conversation, body);
   const thread = isAside ? undefined : (thread_id ?? req.get('x-thread-id'));
+  const wishedMode = mode ?? (req.get('x-mode') as TurnMode | undefined);
+  const wish = server_tools ?? req.get('x-server-tools') ?? (wishedMode === undefined ? 'off' : 'on');
   return {
     thread,
     spaceId: space_id ?? req.get('x-space-id'),
-    mode: mode ?? (req.get('x-mode') as TurnMode | undefined) ?? 'ask',
-    ownToolsOnly: isAside || (server_tools ?? req.get('x-server-tools')) === 'off',
-    isKept: thread !== undefined || (store !== false && !isAside),
+    mode: wishedMode ?? 'ask',
+    ownToolsOnly: isAside || wish === 'off',
+    isKept: thread !== undefined || (body.store !== false && !isAside),
   };
-}
-
-/**
- * Whether the request is one of Open WebUI's side requests: for a title, tags or follow-up questions. They carry no
- * mark, so they are recognised by the first words of their templates.
- */
-function isTask({ history, news }: Conversation): boolean {
-  const [first, ...more] = news;
-  return history.length === 0 && more.length === 0 && first?.type === 'text' && first.text.startsWith('### Task:\n');
 }

@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import type { Attendance } from '../../models/chat/attendance.ts';
 import type { Message } from '../../models/chat/message.ts';
 import { chatModels } from '../../models/chat/models.ts';
 import type { Turn } from '../../models/chat/turn.ts';
@@ -8,6 +9,7 @@ import { partsAsChunks } from '../chat/replayMessage.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { whenClosed } from '../frame/goneOf.ts';
+import { Attending } from './attendance.ts';
 
 /** How often a turn that waits for a person is checked. */
 const waitingLookMs = 1_000;
@@ -19,6 +21,8 @@ export interface Telling {
   after: number;
   /** The log's first chunks, if this request has just begun the turn. */
   opening?: readonly UiChunk[] | undefined;
+  /** Set if the turn stops when the client leaves. */
+  attendance?: Attendance | undefined;
 }
 
 export interface Listener {
@@ -35,24 +39,28 @@ export interface Listener {
 }
 
 /**
- * Delivers a turn to a listener until the answer ends or its client disconnects, which does not stop the turn. While
- * the turn waits for a person's approval, the answer waits too.
+ * Delivers a turn to a listener until the answer ends or its client disconnects. While the turn waits for a person's
+ * approval, the answer waits too.
  */
 export function followTurn(
   deps: RouteDeps,
   req: Request,
   res: Response,
-  { turn, after, opening = [] }: Telling,
+  { turn, after, opening = [], attendance }: Telling,
   listener: Listener,
 ): void {
   const caller = callerOf(req);
+  const attending = attendance && new Attending(deps, turn, attendance);
   let position = after + opening.length;
   let isOver = false;
   let unsubscribe = () => {};
   let look: NodeJS.Timeout | undefined;
   const watch = setInterval(() => void leaveUnlessAllowed(), deps.config.chat.streams.authorizationMs);
   deps.closing.addEventListener('abort', breakOff);
-  whenClosed(res, leave);
+  whenClosed(res, () => {
+    if (!isOver) attending?.left();
+    leave();
+  });
   if (!tell(opening)) subscribe(opening.length > 0);
 
   function tell(chunks: Iterable<UiChunk>): boolean {
@@ -103,6 +111,7 @@ export function followTurn(
   }
 
   async function leaveUnlessAllowed(): Promise<void> {
+    if (!isOver) attending?.renew();
     // If the database is down for a moment, the next check decides.
     if (!isOver && !(await mayStillRead(deps, caller, turn).catch(() => true)) && !isOver) breakOff();
   }

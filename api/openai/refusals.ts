@@ -13,12 +13,17 @@ export function resultUnknown(index: number): DomainError {
   return refused('TOOL_RESULT_UNKNOWN', `/messages/${index}/tool_call_id`, detail);
 }
 
-/** For the result of a call that another server's model made: none of our turns can continue with it. */
+/** For the result of a call that the named thread does not have. */
 export function callFromElsewhere(index: number): DomainError {
   const detail =
-    'No tool call with this id waits for a result from you. ' +
-    'To continue a conversation that began elsewhere, add a user message after the tool results.';
+    'The last answer of the named thread has no tool call with this id. ' +
+    'To continue another conversation, name no thread.';
   return refused('TOOL_RESULT_UNKNOWN', `/messages/${index}/tool_call_id`, detail);
+}
+
+export function resultMissing(callIds: readonly string[]): DomainError {
+  const detail = `Each tool call needs a result. Add results for ${callIds.join(', ').slice(0, 1_000)}.`;
+  return refused('TOOL_RESULT_MISSING', '/messages', detail);
 }
 
 export function modelUnknown(): DomainError {

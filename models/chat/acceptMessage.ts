@@ -5,7 +5,8 @@ import { requireLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { insert, insertInstance } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
-import { type CompletionHashes, insertCompletion } from './completions.ts';
+import { type CompletionRecord, insertCompletion } from './completions.ts';
+import { type HandedBack, takeBack, threadGoneOn } from './handOver.ts';
 import { type ImportedMessage, importHistory } from './importHistory.ts';
 import { type StoredPart, userPosition } from './message.ts';
 import { chatModels } from './models.ts';
@@ -33,10 +34,16 @@ export interface SendIntent {
   expiresAt?: Date | null;
   /** The ordinal of the thread's last turn. If the thread has a later turn by now, the message gets a new thread. */
   behindOrdinal?: number;
-  /** Hashes by which a later request of OpenAI's API finds this turn. */
-  completion?: CompletionHashes;
+  /** By this, a later request of OpenAI's API finds this turn. */
+  completion?: CompletionRecord;
   /** Earlier messages, for a thread that has none yet. */
   history?: readonly ImportedMessage[];
+  /**
+   * The results of the calls with which the thread's last turn ended. The new turn continues its answer. Ignored if the
+   * message gets a new thread, whose `history` has the results.
+   */
+  handedBack?: HandedBack;
+  /** Empty for a turn that only continues with tool results: it answers the user's last message in its thread. */
   parts: StoredPart[];
   userMessageId?: string;
   outboxItemId?: string;
@@ -115,11 +122,14 @@ export async function acceptMessageIn(
   const busy = thread.activeTurnId !== null;
   if (busy) await refuseIfTooBusy(tx, thread, intent);
   const turnId = newId('turn');
-  if (thread.nextTurnOrdinal === 1) await importHistory(tx, thread, intent.history ?? [], now);
+  const asked = await goOnFrom(tx, thread, intent, now);
   const ordinal = thread.takeOrdinal();
   const holdMs = busy ? undefined : intent.holdMs;
   const beginsAtOnce = holdMs !== undefined;
-  const placed = await placeUserMessage(tx, thread, intent, { turnId, ordinal, now });
+  const placed: Placed =
+    intent.parts.length === 0 && intent.replaces === undefined
+      ? { userMessageId: asked ?? newId('message') }
+      : await placeUserMessage(tx, thread, intent, { turnId, ordinal, now });
   const { userMessageId } = placed;
   const turn = Turn.build({
     id: turnId,
@@ -169,6 +179,18 @@ export async function acceptMessageIn(
   // Comes last, since it locks a row that the whole space shares.
   await admit?.(tx, turn);
   return { turn, created: true, opening, ...(interrupted !== undefined && { interrupted }) };
+}
+
+/**
+ * Puts into the thread what comes before the message: the history of a new thread, or the results that its last turn
+ * asked for. Returns the id of the user's last message, if the turn continues with tool results.
+ */
+async function goOnFrom(tx: Transaction, thread: Thread, intent: SendIntent, now: Date): Promise<string | undefined> {
+  const { history = [], handedBack } = intent;
+  // Results alone say nothing in a new thread.
+  if (thread.nextTurnOrdinal === 1 && handedBack !== undefined && history.length === 0) throw threadGoneOn();
+  if (thread.nextTurnOrdinal === 1) return importHistory(tx, thread, history, now);
+  return handedBack && (await takeBack(tx, thread, handedBack)).userMessageId;
 }
 
 /** If either hash is missing, the messages count as the same. */
@@ -230,13 +252,19 @@ async function refuseIfTooBusy(tx: Transaction, thread: Thread, intent: SendInte
   }
 }
 
+interface Placed {
+  userMessageId: string;
+  /** The running turn that answers the replaced message. */
+  interrupted?: string | undefined;
+}
+
 /** Stores the new message, or replaces an earlier one with it. */
 async function placeUserMessage(
   tx: Transaction,
   thread: Thread,
   intent: SendIntent,
   place: { turnId: string; ordinal: number; now: Date },
-): Promise<{ userMessageId: string; interrupted?: string }> {
+): Promise<Placed> {
   const replaced = intent.replaces && (await findReplaced(tx, thread, intent));
   if (replaced) {
     const interrupted = await replaceFrom(tx, thread, replaced, {

@@ -10,8 +10,12 @@ export function closeTexts(fold: MessageFold): UiChunk[] {
   return fold.openTextIds().map(({ id, type }) => ({ type: `${type}-end`, id }));
 }
 
-/** Gives every call without a result its recorded effect, or an error that it did not finish. */
+/**
+ * Gives every call without a result its recorded effect, or an error that it did not finish. The calls with which a
+ * turn of OpenAI's API ends stay open.
+ */
 export async function closeTools(tx: Transaction, turnId: string, end: TurnEnd, fold: MessageFold): Promise<UiChunk[]> {
+  if (end.status === 'completed' && end.finishReason === 'tool-calls') return [];
   const openIds = fold.openToolIds();
   // A call is in the log as soon as it has a row, and its result as soon as it is settled.
   if (openIds.length === 0) return [];

@@ -1,14 +1,17 @@
 import type { Transaction } from 'sequelize';
 import type { Database } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
+import type { Attendance } from './attendance.ts';
 import type { Turn } from './turn.ts';
 
-/** Hashes by which a repeated request of OpenAI's API, or one that continues a conversation, finds its turn. */
-export interface CompletionHashes {
+/** What is kept of a request of OpenAI's API, so that the same one, or one that continues it, finds its turn. */
+export interface CompletionRecord {
   /** The hash of the whole request. */
   request: Buffer;
   /** The hash of the conversation up to its last message. */
   conversation: Buffer;
+  /** The connection that waits for the answer; absent if the client comes back for it whenever it likes. */
+  attendance?: Attendance | undefined;
 }
 
 type On = Pick<Database, 'pool'>;
@@ -19,7 +22,7 @@ const mostCandidates = 10;
 export async function insertCompletion(
   tx: Transaction,
   { id, userId, spaceId, createdAt }: Turn,
-  { request, conversation }: CompletionHashes,
+  { request, conversation, attendance }: CompletionRecord,
 ): Promise<void> {
   await insert(tx, 'completion_requests', {
     turnId: id,
@@ -28,6 +31,8 @@ export async function insertCompletion(
     requestHash: request,
     conversationHash: conversation,
     createdAt,
+    attendedBy: attendance?.by ?? null,
+    attendedUntil: attendance?.until ?? null,
   });
 }
 
@@ -39,16 +44,35 @@ export async function noteDelivered({ pool }: On, turnId: string): Promise<void>
   ]);
 }
 
-/** The newest turn of the user since `since` that this request began and whose answer has not reached its client. */
+/**
+ * The newest turn of the user since `since` that this request began and whose answer has not reached its client. A turn
+ * that was stopped has none.
+ */
 export async function findUndelivered(
   { pool }: On,
   { userId, request, since }: { userId: string; request: Buffer; since: Date },
 ): Promise<string | undefined> {
-  const sql = `SELECT turn_id FROM completion_requests
-      WHERE user_id = ? AND request_hash = ? AND delivered_at IS NULL AND created_at > ?
-      ORDER BY turn_id DESC LIMIT 1`;
+  const sql = `SELECT c.turn_id FROM completion_requests c JOIN turns t ON t.id = c.turn_id
+      WHERE c.user_id = ? AND c.request_hash = ? AND c.delivered_at IS NULL AND c.created_at > ?
+        AND t.stop_requested_at IS NULL
+      ORDER BY c.turn_id DESC LIMIT 1`;
   const rows = await select(pool, sql, [userId, request, since]);
   return rows[0]?.turnId as string | undefined;
+}
+
+/**
+ * Whether the turn answers a request of OpenAI's API. Such a turn ends with the calls that its client has to run, and
+ * the request that brings their results begins the next one.
+ */
+export async function isCompletion(tx: Transaction, turnId: string): Promise<boolean> {
+  const rows = await select(tx, 'SELECT turn_id FROM completion_requests WHERE turn_id = ?', [turnId]);
+  return rows.length > 0;
+}
+
+/** The hash of the conversation that the turn answered; undefined if it is not a turn of OpenAI's API. */
+export async function conversationOf({ pool }: On, turnId: string): Promise<Buffer | undefined> {
+  const rows = await select(pool, 'SELECT conversation_hash FROM completion_requests WHERE turn_id = ?', [turnId]);
+  return rows[0]?.conversationHash as Buffer | undefined;
 }
 
 /** A thread whose last turn answered a given conversation. */

@@ -1,4 +1,4 @@
-import type { Transaction } from 'sequelize';
+import { Op, type Transaction } from 'sequelize';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insertInstance } from '../database/sql.ts';
 import { cannotBeStored } from '../database/unstorable.ts';
@@ -206,7 +206,9 @@ async function storeAnswer(
 /** Whether the turn's message was edited or regenerated while it was being answered. Such a turn was asked to stop. */
 async function isReplaced(tx: Transaction, turn: Turn): Promise<boolean> {
   if (turn.stopRequestedAt === null) return false;
-  const asked = { threadId: turn.threadId, turnOrdinal: turn.ordinal, position: userPosition, replacedAt: null };
+  // A turn that continues with tool results answers the message of an earlier turn.
+  const place = { turnOrdinal: { [Op.lte]: turn.ordinal }, position: userPosition };
+  const asked = { threadId: turn.threadId, id: turn.userMessageId, ...place, replacedAt: null };
   return (await chatModels(tx).Message.count({ where: asked, transaction: tx })) === 0;
 }
 

@@ -12,15 +12,15 @@ export interface ImportedMessage {
 
 /**
  * Puts imported messages at the beginning of an empty thread. Their turn ids have no turn rows, and they are not
- * charged. The caller saves the thread.
+ * charged. Returns the id of the user's last message; undefined if there is none. The caller saves the thread.
  */
 export async function importHistory(
   tx: Transaction,
   thread: Thread,
   messages: readonly ImportedMessage[],
   now: Date,
-): Promise<void> {
-  if (messages.length === 0) return;
+): Promise<string | undefined> {
+  if (messages.length === 0) return undefined;
   let ordinal = 0;
   let turnId = '';
   const rows = messages.map(({ role, parts }, index) => {
@@ -34,4 +34,5 @@ export async function importHistory(
     return { threadId: thread.id, turnOrdinal: ordinal, position, id, turnId, role, parts, createdAt: now };
   });
   await chatModels(tx).Message.bulkCreate(rows, { transaction: tx });
+  return rows.findLast(({ role }) => role === 'user')?.id;
 }

@@ -1,4 +1,5 @@
 import { type Database, transaction } from '../database/database.ts';
+import { isCompletion } from './completions.ts';
 import { chatModels } from './models.ts';
 import type { ToolCall } from './toolCall.ts';
 import { approvalChunks, failedResult } from './toolResult.ts';
@@ -15,6 +16,11 @@ export interface ParkedCalls {
   nextDeadlineMs: number;
   /** This check made the turn begin to wait. */
   beganToWait: boolean;
+  /**
+   * Nothing is left but calls of the client, and it is a client of OpenAI's API. The turn does not wait for it: it ends
+   * with these calls.
+   */
+  isHandedOver?: true;
   /** The calls that may run now. */
   approved: { id: string; toolName: string }[];
 }
@@ -33,9 +39,10 @@ export async function parkToolCalls(
   const parked = await transaction(database, async (tx) => {
     segments.length = 0;
     const turn = await Turn.lock(turnId, tx);
-    if (turn === null || turn.isTerminal) {
-      return { isOpen: false, nextDeadlineMs: 0, beganToWait: false, approved: [] };
-    }
+    const over = { isOpen: false, nextDeadlineMs: 0, beganToWait: false, approved: [] };
+    if (turn === null) return over;
+    // The worker may have died between the turn's end and the start of the thread's next one.
+    if (turn.isTerminal) return { ...over, ...(turn.finishReason === 'tool-calls' && { isHandedOver: true as const }) };
     const now = Date.now();
     const late = (await openCalls(turnId, tx)).filter((call) => (call.deadlineAt?.getTime() ?? 0) <= now);
     const chunks: UiChunk[] = [];
@@ -47,6 +54,10 @@ export async function parkToolCalls(
     const open = pending.filter(({ isOpen }) => isOpen);
     const approved = pending.filter(({ waitsFor, mayRun }) => waitsFor === 'approval' && mayRun);
     const waits = open.length > 0 && approved.length === 0 && isIdle;
+    if (waits && open.every(({ waitsFor }) => waitsFor === 'client') && (await isCompletion(tx, turnId))) {
+      if (chunks.length > 0) segments.push(await tell(tx, turnLog, turn, chunks, 'running'));
+      return { ...over, isHandedOver: true as const };
+    }
     const next = waits ? 'waiting' : 'running';
     if (chunks.length > 0 || turn.status !== next) segments.push(await tell(tx, turnLog, turn, chunks, next));
     const deadlines = open.map(({ deadlineAt }) => deadlineAt?.getTime() ?? now);

@@ -1,6 +1,7 @@
 import * as areas from '../areas.ts';
 import type { AreaSchema } from '../database/areaSchema.ts';
 import { sharedSchema } from '../sharedSchema.ts';
+import { attendedCompletions } from './attendedCompletions.ts';
 import { driveRevisions } from './driveRevisions.ts';
 import { environments, sharedEnvironments } from './environments.ts';
 import { homeSaves, saveFormats } from './homeSaves.ts';
@@ -21,6 +22,7 @@ const changes: readonly Migration[] = [
   environments,
   sharedEnvironments,
   driveRevisions,
+  attendedCompletions,
 ];
 
 /** Every step of the schema, in order: first the tables of each area, in a new database or where an area is new. */

@@ -6,6 +6,7 @@ import type { ChatUser } from '../builders/chat.ts';
 import { onePixelPng } from '../builders/files.ts';
 import { buildProduct, fake, requestsWith, rolesOf, type TestProduct } from '../builders/product.ts';
 import { inFull } from '../support/inFull.ts';
+import { hurriedSweeper } from '../support/productSettings.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -21,7 +22,11 @@ beforeAll(async () => {
   const file = join(folder, 'models.yaml');
   const model = { id: 'fake-1', provider: 'compatible', model: 'fake-1', capabilities: { images: true } };
   writeFileSync(file, JSON.stringify({ models: [model] }));
-  product = await buildProduct({ ATRIUM_MODELS_FILE: file, ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2' });
+  product = await buildProduct({
+    ...hurriedSweeper,
+    ATRIUM_MODELS_FILE: file,
+    ATRIUM_HEARTBEAT_TIMEOUT_SECONDS: '2',
+  });
   proxy = await startTcpProxy(() => product.url);
   user = await product.user();
 });
@@ -86,6 +91,60 @@ full.test.each(['SIGKILL', 'SIGTERM'] as const)(
     expect(threads.filter(({ title }) => title.startsWith(`Count over ${signal}.`))).toHaveLength(1);
   },
 );
+
+full.test('The results of a client’s tools are answered once, although the process is killed meanwhile', async () => {
+  const client = new OpenAI({ apiKey: user.token, baseURL: `${proxy.url}/v1`, maxRetries: 10 });
+  const toolCalls = [{ id: 'call-1', name: 'look_up', arguments: '{}' }];
+  const tools = [{ type: 'function' as const, function: { name: 'look_up', parameters: { type: 'object' } } }];
+  const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: fake({ toolCalls }, 'Look it up') }];
+  const [asked] = (await client.chat.completions.create({ model, messages, tools })).choices;
+  // Nothing of the turn is left when its client has the calls.
+  await product.process.kill('SIGKILL');
+  await product.restart();
+  messages.push(asked?.message as OpenAI.ChatCompletionMessage, {
+    role: 'tool',
+    tool_call_id: asked?.message.tool_calls?.[0]?.id ?? '',
+    content: slow('The result over a kill'),
+  });
+  const answering = client.chat.completions.create({ model, messages, tools }).withResponse();
+  const requests = () => requestsWith(product.provider, 'The result over a kill');
+  await waitFor('the first words', () => (requests()[0]?.deltasSent ?? 0) > 20);
+  await product.process.kill('SIGKILL');
+  await product.restart();
+  const { data, response } = await answering;
+  expect(data.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: wholeAnswer } });
+  const stored = await user.messages(response.headers.get('x-thread-id') ?? '');
+  expect(stored.map(({ role }) => role)).toEqual(['user', 'assistant', 'assistant']);
+  const again = await client.chat.completions.create({ model, messages, tools });
+  expect(again.choices).toEqual(data.choices);
+});
+
+full.test('A turn whose client and process died together stops after a while', async () => {
+  const content = fake({ tokens: 5_000, intervalMs: 50 }, 'For nobody');
+  const stream = await clientOf().chat.completions.create({
+    model,
+    messages: [{ role: 'user', content }],
+    stream: true,
+  });
+  let turnId = '';
+  for await (const { id } of stream) {
+    turnId = id.replace('chatcmpl-', '');
+    break;
+  }
+  await product.process.kill('SIGKILL');
+  const { pool } = product.environment.database;
+  const attended = async () => {
+    const sql = 'SELECT attended_until AS until FROM completion_requests WHERE turn_id = ?';
+    const [rows] = await pool.query(sql, [turnId]);
+    return (rows as { until: Date }[])[0]?.until.getTime() ?? Number.NaN;
+  };
+  // The turn would run for four minutes, and the row lets it run for two.
+  expect(await attended()).toBeLessThan(Date.now() + 121_000);
+  const sql = 'UPDATE completion_requests SET attended_until = NOW(3) - INTERVAL 1 SECOND WHERE turn_id = ?';
+  await pool.query(sql, [turnId]);
+  await product.restart();
+  expect(await user.ended(turnId)).toMatchObject({ status: 'stopped' });
+});
 
 test('A picture is sent to a model that sees images', async () => {
   const url = `data:image/png;base64,${onePixelPng.toString('base64')}`;

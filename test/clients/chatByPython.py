@@ -53,7 +53,7 @@ show(
         "asked": asked.choices[0].finish_reason,
         "arguments": json.loads(call.function.arguments),
         "text": told.choices[0].message.content,
-        "same": asked.id == told.id,
+        "another": asked.id != told.id,
     },
 )
 

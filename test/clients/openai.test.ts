@@ -174,7 +174,7 @@ test.each([
 });
 
 describe('functions of the client', () => {
-  test('Functions are called, and their results continue the same turn', async () => {
+  test('Functions are called, and their results begin the next turn of the same thread', async () => {
     const script = { tokens: ['Let me look.'], toolCalls: [callOf('Oslo')] };
     const question = { role: 'user' as const, content: fake(script, 'Weather in Oslo?') };
     const body = { model, tools: [weather] };
@@ -192,12 +192,17 @@ describe('functions of the client', () => {
     const messages = [question, choice?.message as OpenAI.ChatCompletionMessage, result];
     const next = await client.chat.completions.create({ ...body, messages }).withResponse();
     expect(next.data.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: expect.any(String) } });
-    expect(next.response.headers.get('x-turn-id')).toBe(response.headers.get('x-turn-id'));
-    expect(requestsWith(product.provider, 'Snow, of course.')).toHaveLength(1);
+    expect(next.response.headers.get('x-thread-id')).toBe(response.headers.get('x-thread-id'));
+    expect(next.response.headers.get('x-turn-id')).not.toBe(response.headers.get('x-turn-id'));
+    const [asked] = requestsWith(product.provider, 'Snow, of course.');
+    expect(rolesOf(asked)).toEqual(['system', 'user', 'assistant', 'tool']);
     // A repeat gets the same answer, and the model is not asked again.
     const again = await client.chat.completions.create({ ...body, messages });
     expect(again.choices).toEqual(next.data.choices);
     expect(requestsWith(product.provider, 'Snow, of course.')).toHaveLength(1);
+    const stored = await user.messages(next.response.headers.get('x-thread-id') ?? '');
+    expect(stored.map(({ role }) => role)).toEqual(['user', 'assistant', 'assistant']);
+    expect(stored[1]?.parts.at(-1)).toMatchObject({ state: 'output-available', output: 'Snow, of course.' });
   });
 
   test('The client’s own helper runs functions from a stream', async () => {
@@ -224,7 +229,7 @@ describe('functions of the client', () => {
     expect(places).toEqual(['Rome']);
   });
 
-  test('Each call needs its result, and another user’s result is refused', async () => {
+  test('Each call needs its result, and nobody else can bring it', async () => {
     const toolCalls = [callOf('Bonn'), { ...callOf('Bern'), id: 'call-2' }];
     const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: fake({ toolCalls }) }];
     const body = { model, tools: [weather], messages };
@@ -238,28 +243,32 @@ describe('functions of the client', () => {
       message: expect.stringContaining(other?.id ?? '-'),
     });
     messages.push(resultOf(other?.id));
+    // Another user's request says nothing about this thread.
     const stranger = clientOf(await product.user());
-    await expect(stranger.chat.completions.create(body)).rejects.toMatchObject({
+    const alone = { ...body, messages: messages.slice(2) };
+    await expect(stranger.chat.completions.create(alone)).rejects.toMatchObject({
       code: 'TOOL_RESULT_UNKNOWN',
-      param: 'messages[2].tool_call_id',
+      param: 'messages[0].tool_call_id',
     });
     expect((await client.chat.completions.create(body)).choices[0]?.finish_reason).toBe('stop');
   });
 
-  test('A message without the results stops the waiting turn, and is answered at once', async () => {
+  test('A message without the results is answered at once', async () => {
     const metadata = { thread_id: 'impatient' };
     const body = { ...ask(fake({ toolCalls: [callOf('Kiel')] })), tools: [weather], metadata };
     const waiting = await client.chat.completions.create(body).withResponse();
     const next = await client.chat.completions.create({ ...ask('Never mind.'), metadata });
     expect(next.choices[0]?.finish_reason).toBe('stop');
-    expect(await user.turn(waiting.response.headers.get('x-turn-id') ?? '')).toMatchObject({ status: 'stopped' });
+    const turn = await user.turn(waiting.response.headers.get('x-turn-id') ?? '');
+    expect(turn).toMatchObject({ status: 'completed', finishReason: 'tool-calls', pendingToolCalls: [] });
   });
 });
 
-test('tools of the space run inside the turn, and are not shown', async () => {
+test('Tools of the space run inside the turn if the client asks for them, and are not shown', async () => {
   const drive = { id: 'call-1', name: 'drive_list', arguments: '{}' };
   const content = fake({ tokens: ['Looking.'], toolCalls: [drive] }, 'What is there?');
-  const { data, response } = await client.chat.completions.create(ask(content)).withResponse();
+  const metadata = { server_tools: 'on' };
+  const { data, response } = await client.chat.completions.create({ ...ask(content), metadata }).withResponse();
   expect(data.choices[0]).toMatchObject({
     finish_reason: 'stop',
     message: { content: 'Looking.\n\nHello from the fake provider.' },
@@ -273,8 +282,10 @@ test('tools of the space run inside the turn, and are not shown', async () => {
   expect(toolsIn('What is there?')).toContain('drive_read');
   // Clients that do not know this tool could not answer it.
   expect(toolsIn('What is there?')).not.toContain('ask_user');
-  await client.chat.completions.create({ ...ask('Without any'), metadata: { server_tools: 'off' } });
+  await client.chat.completions.create(ask('Without any'));
   expect(toolsIn('Without any')).toEqual([]);
+  await client.chat.completions.create({ ...ask('With a mode'), metadata: { mode: 'ask' } });
+  expect(toolsIn('With a mode')).toContain('drive_read');
 });
 
 describe('Errors', () => {
@@ -313,9 +324,14 @@ describe('Errors', () => {
       { code: 'CONTENT_UNSUPPORTED', param: 'messages[0].content[0]' },
     ],
     [
-      'a tool of the server’s name',
-      { tools: [{ type: 'function', function: { name: 'drive_read' } }] },
-      { code: 'TOOL_NAME_RESERVED', param: 'tools[0].function.name' },
+      'two tools of one name',
+      { tools: [weather, weather] },
+      { code: 'TOOL_NAME_TAKEN', param: 'tools[1].function.name' },
+    ],
+    [
+      'more than 128 tools',
+      { tools: Array.from({ length: 129 }, (_, n) => ({ type: 'function', function: { name: `tool_${n}` } })) },
+      { code: 'INVALID_REQUEST', param: 'tools' },
     ],
     [
       'a result that belongs to no call',
@@ -417,7 +433,8 @@ test('A key needs the scope "chat", and its turns do no more than its scopes all
   const keyOf = async (scope: 'chat' | 'web') =>
     (await product.identity.keys.create(user.id, { name: scope, scopes: [scope] })).key;
   const withScope = clientOf({ ...user, token: await keyOf('chat') });
-  const tool = { model: 'demo', messages: [{ role: 'user' as const, content: '/tool drive_list {}' }] };
+  const metadata = { server_tools: 'on' };
+  const tool = { model: 'demo', metadata, messages: [{ role: 'user' as const, content: '/tool drive_list {}' }] };
   const [choice] = (await withScope.chat.completions.create(tool)).choices;
   expect(choice?.message.content).toContain('lacks the scope "drive:read"');
   const without = clientOf({ ...user, token: await keyOf('web') });
@@ -440,8 +457,12 @@ test('The same Idempotency-Key gets the same answer, without another turn', asyn
   expect(await client.chat.completions.create(ask('Only once, please'), { headers })).toEqual(first);
 });
 
-test('a client that leaves does not stop the turn', async () => {
-  const stream = await client.chat.completions.create({ ...ask(fake({ tokens: 40, intervalMs: 20 })), stream: true });
+test.each<[string, OpenAI.RequestOptions]>([
+  ['a header', { headers: { 'x-on-disconnect': 'continue' } }],
+  ['its idempotency key', { headers: { 'Idempotency-Key': 'comes-back' } }],
+])('A client that leaves, and says by %s that it comes back, does not stop the turn', async (_name, options) => {
+  const body = ask(fake({ tokens: 40, intervalMs: 20 }));
+  const stream = await client.chat.completions.create({ ...body, stream: true }, options);
   for await (const { id } of stream) {
     const turnId = id.replace('chatcmpl-', '');
     stream.controller.abort();

@@ -47,12 +47,12 @@ const given = {
     expect(printed.get('streamed')).toEqual({ text, finish: ['stop'], tokens: 40 });
   });
 
-  test('Results of the client’s functions continue the same turn', () => {
+  test('Results of the client’s functions get an answer of their own', () => {
     expect(printed.get('tools')).toEqual({
       asked: 'tool_calls',
       arguments: { place: 'Oslo' },
       text: 'Hello from the fake provider.',
-      same: true,
+      another: true,
     });
     expect(requestsWith(product.provider, 'Snow, says Python.')).toHaveLength(1);
   });

@@ -135,7 +135,7 @@ async function answer(
   for (; progress.step < input.maxSteps; progress.step++) {
     const result = await takeStep(input, progress, progress.step === 0 ? early : undefined);
     if (result.kind !== 'toolCalls') return result;
-    await runToolCalls(input, progress.step, result.toolCalls, { answers, time });
+    if (await runToolCalls(input, progress.step, result.toolCalls, { answers, time })) return { kind: 'handedOver' };
     // A turn that must stop ends in this history. Otherwise no signal is lost: its content is in the rows too, and the
     // next history reads them first.
     if (isHistoryFull(input) && !CancellationScope.current().consideredCancelled) {

@@ -26,14 +26,14 @@ const maxAtOnce = 32;
 /**
  * Runs a step's tool calls in parallel. Calls that wait for the client or for approval are rows, and may wait for days.
  * The turn waits with them once nothing else runs. A tool's failure is an answer for the model, not a failure of the
- * workflow.
+ * workflow. Resolves with true if the turn has ended with calls for its client to run.
  */
 export async function runToolCalls(
   input: { turnId: string; heartbeatTimeoutMs: number },
   step: number,
   calls: readonly ToolCallReference[],
   { answers, time }: { answers: Answers; time: WorkingTime },
-): Promise<void> {
+): Promise<boolean> {
   const { turnId } = input;
   // Retried without limit: a waiting turn must go on once the database is back.
   const { parkToolCalls } = proxyRows<Activities>();
@@ -63,6 +63,7 @@ export async function runToolCalls(
       const heard = answers.count;
       const isIdle = lanes.size === 0;
       const parked = await parkToolCalls({ turnId, isIdle });
+      if (parked.isHandedOver) return true;
       queue.push(...parked.approved.filter(({ id }) => !begun.has(id)));
       for (const { id } of parked.approved) begun.add(id);
       fillLanes();
@@ -84,6 +85,7 @@ export async function runToolCalls(
     await Promise.all(lanes);
   }
   if (failure !== undefined) throw failure;
+  return false;
 }
 
 function waitingFor(calls: readonly ToolCallReference[]): string {

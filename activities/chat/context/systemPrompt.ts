@@ -14,16 +14,18 @@ const modes = {
 
 /**
  * The beginning of every prompt. Between turns only the day and the mode change it, so that providers' caches hit. A
- * client of OpenAI's API brings its own instructions. Whatever concerns a single message is sent with that message
+ * client of OpenAI's API brings its own instructions: if it brings its own tools only, they stand in the place of ours,
+ * which speak of tools that the model does not have. Whatever concerns a single message is sent with that message
  * instead.
  */
 export function systemPrompt(
   turn: Pick<Turn, 'mode' | 'createdAt'>,
   settings: Pick<ChatSettings, 'systemPrompt'>,
-  { instructions }: Pick<CompletionRequest, 'instructions'> = {},
+  { instructions, ownToolsOnly }: Pick<CompletionRequest, 'instructions' | 'ownToolsOnly'> | undefined = {},
 ): string {
-  const day = turn.createdAt.toISOString().slice(0, 10);
-  const parts = [ours, modes[turn.mode], `Today is ${day} (UTC).`];
+  const day = `Today is ${turn.createdAt.toISOString().slice(0, 10)} (UTC).`;
+  const parts = ownToolsOnly ? [] : [ours, modes[turn.mode], day];
+  if (ownToolsOnly && instructions === undefined) parts.push(ours, day);
   if (settings.systemPrompt !== null) parts.push(settings.systemPrompt);
   if (instructions !== undefined) parts.push(instructions);
   return parts.join('\n\n');

@@ -61,16 +61,19 @@ test('Arguments that no body could have are kept as text', async () => {
   expect(inputs).toEqual(odd.map((text) => ({ arguments: text })));
 });
 
-test('A conversation that stopped at tool results goes on with a message of the user, and only with one', async () => {
+test('A conversation that stopped at tool results goes on, with a message of the user or without', async () => {
   const stopped = conversation.slice(0, 3);
   await complete([...stopped, { role: 'user', content: 'Go on, then' }]);
   const [request] = requestsWith(product.provider, 'Go on, then');
   expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'tool', 'tool', 'user']);
   const refused = await user.fetch('/v1/chat/completions', { method: 'POST', body: { model, messages: stopped } });
   expect(refused.status).toBe(400);
-  expect(await refused.json()).toMatchObject({
-    error: { code: 'TOOL_RESULT_UNKNOWN', param: 'messages[2].tool_call_id' },
-  });
+  expect(await refused.json()).toMatchObject({ error: { code: 'TOOL_RESULT_MISSING', param: 'messages' } });
+  const rest = { role: 'tool', tool_call_id: 'call_2', content: 'Nobody of that name.' };
+  const threadId = await complete([...stopped, rest]);
+  const [second] = requestsWith(product.provider, 'Nobody of that name.');
+  expect(rolesOf(second)).toEqual(['system', 'user', 'assistant', 'tool', 'tool']);
+  expect((await user.messages(threadId)).map(({ role }) => role)).toEqual(['user', 'assistant', 'assistant']);
 });
 
 test('System messages alone become the user’s message', async () => {
@@ -108,6 +111,6 @@ test('System and developer messages are instructions for their own answer only',
     const messages = requestsWith(product.provider, text)[0]?.body.messages as { content: string }[] | undefined;
     return messages?.[0]?.content;
   };
-  expect(systemOf('"Instructed')).toMatch(/\n\nAnswer as a poet\.\n\nIn four lines\.$/);
+  expect(systemOf('"Instructed')).toBe('Answer as a poet.\n\nIn four lines.');
   expect(systemOf('Not instructed')).not.toContain('poet');
 });

@@ -108,6 +108,20 @@ export const chatScenarios: Scenario[] = [
     await decide(user, turn, first?.toolCallId, true);
     await decide(user, turn, second?.toolCallId, false);
   }),
+  {
+    name: 'runChatTurn/endsWithClientCalls',
+    async run(_product, user) {
+      const tools = [{ type: 'function', function: { name: 'look_up', parameters: { type: 'object' } } }];
+      const messages = [{ role: 'user', content: '/tool look_up {}' }];
+      const response = await user.fetch('/v1/chat/completions', {
+        method: 'POST',
+        body: { model: 'demo', messages, tools },
+      });
+      const turnId = response.headers.get('x-turn-id') ?? '';
+      await user.ended(turnId);
+      return turnWorkflowId(turnId);
+    },
+  },
   waiting('stoppedWhileWaiting', question, (user, { id }) => user.fetch(`/chat/turns/${id}/stop`, { method: 'POST' })),
   {
     name: 'runChatTurn/clientToolTimeout',

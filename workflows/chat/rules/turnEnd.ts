@@ -9,13 +9,15 @@ export type TurnOutcome =
   | { kind: 'stopped' }
   /** The turn had ended before the workflow could do anything: stopped in the queue, or finalized by the sweeper. */
   | { kind: 'alreadyEnded' }
+  /** The turn has ended with calls that its client runs. A client of OpenAI's API brings their results to a new turn. */
+  | { kind: 'handedOver' }
   | { kind: 'stepLimit' }
   | { kind: 'timeLimit' }
   | { kind: 'failed'; code: string };
 
 /** How the turn's row ends. The text for the client is looked up by code where the answer is written. */
 export type TurnEndInput =
-  | { status: 'completed'; finishReason: AnswerEnd }
+  | { status: 'completed'; finishReason: AnswerEnd | 'tool-calls' }
   | { status: 'stopped' }
   | { status: 'failed'; code: string };
 
@@ -27,6 +29,7 @@ export function endOf(outcome: TurnOutcome): TurnEndInput | undefined {
     case 'stopped':
       return { status: 'stopped' };
     case 'alreadyEnded':
+    case 'handedOver':
       return undefined;
     case 'stepLimit':
       return { status: 'failed', code: 'STEP_LIMIT' };

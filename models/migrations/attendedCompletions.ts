@@ -1,0 +1,15 @@
+import type { Migration } from './migration.ts';
+
+/** Turns of OpenAI's API stop when their client has left. */
+export const attendedCompletions: Migration = {
+  name: '0007-attended-completions',
+  async up(queryInterface) {
+    if ('attended_until' in (await queryInterface.describeTable('completion_requests'))) return;
+    await queryInterface.sequelize.query(
+      `ALTER TABLE completion_requests
+        ADD COLUMN attended_until DATETIME(3) NULL, -- when its turn stops unless its client is there; NULL: never
+        ADD COLUMN attended_by VARCHAR(40) NULL -- the connection of the client
+      `,
+    );
+  },
+};

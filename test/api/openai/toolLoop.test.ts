@@ -1,0 +1,213 @@
+import type { ChatUser } from '../../builders/chat.ts';
+import { buildProduct, fake, requestsWith, rolesOf, type TestProduct } from '../../builders/product.ts';
+
+// A client runs its tools between two requests. Each request says what the model sees, whatever the thread has.
+
+let product: TestProduct;
+let user: ChatUser;
+beforeAll(async () => {
+  product = await buildProduct();
+  user = await product.user();
+});
+afterAll(() => product.close());
+
+interface Message {
+  role: string;
+  content?: string | null;
+  tool_calls?: { id: string; type: string; function: { name: string; arguments: string } }[];
+  tool_call_id?: string;
+}
+
+const toolNamed = (name: string) => ({ type: 'function', function: { name, parameters: { type: 'object' } } });
+const call = { id: 'call-1', name: 'look_up', arguments: '{"of":"Ada"}' };
+
+async function complete(messages: Message[], more: object = {}, headers: Record<string, string> = {}) {
+  const body = { model: 'fake-1', messages, tools: [toolNamed('look_up')], ...more };
+  const response = await user.fetch('/v1/chat/completions', { method: 'POST', body, headers });
+  const answer = (await response.json()) as { choices: { message: Message; finish_reason: string }[] };
+  expect({ status: response.status, answer }).toMatchObject({ status: 200 });
+  const [choice] = answer.choices;
+  return {
+    message: choice?.message ?? { role: 'assistant' },
+    finish: choice?.finish_reason,
+    threadId: response.headers.get('x-thread-id') ?? '',
+    turnId: response.headers.get('x-turn-id') ?? '',
+  };
+}
+
+/** A question, and the answer that calls the client's tool. */
+async function asked(text: string, more: object = {}, toolCalls = [call]) {
+  const question = { role: 'user', content: fake({ tokens: ['Wait.'], toolCalls }, text) };
+  const first = await complete([question], more);
+  expect(first.finish).toBe('tool_calls');
+  const results = (content: string) =>
+    (first.message.tool_calls ?? []).map(({ id }) => ({ role: 'tool', tool_call_id: id, content }));
+  return { ...first, question, results };
+}
+
+test('The request with the results brings its own instructions, tools, settings and model', async () => {
+  const { question, message, results, threadId } = await asked('Hand me over', {});
+  const handoff = [{ role: 'system', content: 'You are the second agent.' }, question, message];
+  const second = await complete([...handoff, ...results('Transferred to the second agent.')], {
+    tools: [toolNamed('refund')],
+    tool_choice: 'required',
+    temperature: 0.25,
+    response_format: { type: 'json_object' },
+  });
+  expect(second.threadId).toBe(threadId);
+  const [request] = requestsWith(product.provider, 'Transferred to the second agent.');
+  expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'tool']);
+  expect(request?.body).toMatchObject({
+    model: 'fake-1',
+    temperature: 0.25,
+    tool_choice: 'required',
+    response_format: { type: 'json_object' },
+  });
+  expect(JSON.stringify(request?.body.messages)).toContain('You are the second agent.');
+  expect(request?.body.tools).toMatchObject([{ function: { name: 'refund' } }]);
+
+  const { question: again, message: reply, results: bring } = await asked('Change the model');
+  const other = await complete([again, reply, ...bring('By another model')], { model: 'demo' });
+  expect((await user.turn(other.turnId)).modelId).toBe('demo');
+});
+
+test('A loop of several calls is one thread, and a message after it goes on there', async () => {
+  const first = await asked('The first round');
+  const next = fake({ tokens: ['Once more.'], toolCalls: [{ ...call, id: 'call-2' }] }, 'The first result');
+  const messages = [first.question, first.message, ...first.results(next)];
+  const second = await complete(messages);
+  expect([second.finish, second.threadId]).toEqual(['tool_calls', first.threadId]);
+  const id = second.message.tool_calls?.[0]?.id ?? '';
+  messages.push(second.message, { role: 'tool', tool_call_id: id, content: 'The second result' });
+  const third = await complete(messages);
+  expect([third.finish, third.threadId]).toEqual(['stop', first.threadId]);
+  expect(rolesOf(requestsWith(product.provider, 'The second result')[0])).toEqual([
+    ...['system', 'user', 'assistant', 'tool', 'assistant', 'tool'],
+  ]);
+  messages.push(third.message, { role: 'user', content: 'A last question' });
+  expect((await complete(messages)).threadId).toBe(first.threadId);
+  expect(rolesOf(requestsWith(product.provider, 'A last question')[0])).toEqual([
+    ...['system', 'user', 'assistant', 'tool', 'assistant', 'tool', 'assistant', 'user'],
+  ]);
+});
+
+test.each<[string, (question: Message, message: Message) => Message[], string[]]>([
+  [
+    'compacted',
+    (_question, message) => [{ role: 'user', content: 'In short: look up Ada.' }, message],
+    ['system', 'user', 'assistant', 'tool'],
+  ],
+  [
+    'extended',
+    (question, message) => [
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: 'Hello' },
+      question,
+      message,
+    ],
+    ['system', 'user', 'assistant', 'user', 'assistant', 'tool'],
+  ],
+  [
+    'changed in its call',
+    (question, { tool_calls: calls = [], ...message }) => [
+      question,
+      { ...message, tool_calls: calls.map((one) => ({ ...one, function: { ...one.function, arguments: '{}' } })) },
+    ],
+    ['system', 'user', 'assistant', 'tool'],
+  ],
+])('A history that was %s between the requests becomes another thread', async (name, change, roles) => {
+  const { question, message, results, threadId } = await asked(`To be ${name}`);
+  const second = await complete([...change(question, message), ...results(`Looked up, ${name}`)]);
+  expect([second.finish, second.threadId === threadId]).toEqual(['stop', false]);
+  const [request] = requestsWith(product.provider, `Looked up, ${name}`);
+  expect(rolesOf(request)).toEqual(roles);
+  // The first thread can still go on by itself.
+  const own = await complete([question, message, ...results('For the first thread')]);
+  expect(own.threadId).toBe(threadId);
+});
+
+test('Other results for the same calls begin another thread, and the same ones get the same answer', async () => {
+  const { question, message, results, threadId } = await asked('Twice');
+  const first = await complete([question, message, ...results('Result one')]);
+  const other = await complete([question, message, ...results('Result two')]);
+  const again = await complete([question, message, ...results('Result one')]);
+  expect(first.threadId).toBe(threadId);
+  expect(other.threadId).not.toBe(threadId);
+  expect(again.turnId).toBe(first.turnId);
+  expect(requestsWith(product.provider, 'Result one')).toHaveLength(1);
+});
+
+test('The same results at the same time are answered once', async () => {
+  const { question, message, results } = await asked('All at once');
+  const messages = [question, message, ...results('Result at once')];
+  const answers = await Promise.all(Array.from({ length: 5 }, () => complete(messages)));
+  expect(new Set(answers.map(({ turnId }) => turnId)).size).toBe(1);
+  expect(requestsWith(product.provider, 'Result at once')).toHaveLength(1);
+});
+
+test('A request whose turn failed can be sent again', async () => {
+  const { question, message, results } = await asked('Fails once');
+  const body = { model: 'fake-1', messages: [question, message, ...results('Result of a failure')] };
+  product.provider.enqueue({ status: 400 });
+  const failed = await user.fetch('/v1/chat/completions', { method: 'POST', body });
+  expect(failed.status).toBe(400);
+  expect((await user.fetch('/v1/chat/completions', { method: 'POST', body })).status).toBe(200);
+});
+
+test('In a named thread the results alone are enough, and go nowhere else', async () => {
+  const metadata = { thread_id: 'named-loop' };
+  const { results, threadId } = await asked('In a named thread', { metadata });
+  const body = { model: 'fake-1', messages: results('Alone') };
+  const elsewhere = await asked('In another named thread', { metadata: { thread_id: 'other-loop' } });
+  const refused = await user.fetch('/v1/chat/completions', {
+    method: 'POST',
+    body: { ...body, metadata: { thread_id: 'other-loop' } },
+  });
+  expect(await refused.json()).toMatchObject({ error: { code: 'TOOL_RESULT_UNKNOWN' } });
+  expect((await complete(results('Alone'), { metadata })).threadId).toBe(threadId);
+  expect(rolesOf(requestsWith(product.provider, 'Alone')[0])).toEqual(['system', 'user', 'assistant', 'tool']);
+  // The other thread still waits for its own.
+  expect((await complete(elsewhere.results('Also alone'))).threadId).toBe(elsewhere.threadId);
+});
+
+test('Results with a message of the user are answered together', async () => {
+  const { question, message, results, threadId } = await asked('With a message');
+  const second = await complete([question, message, ...results('It is late.'), { role: 'user', content: 'Hurry up' }]);
+  expect(second.threadId).toBe(threadId);
+  expect(rolesOf(requestsWith(product.provider, 'Hurry up')[0])).toEqual([
+    'system',
+    'user',
+    'assistant',
+    'tool',
+    'user',
+  ]);
+});
+
+test('Results of an unlisted conversation stay unlisted', async () => {
+  const { question, message, results, threadId } = await asked('Not kept', { store: false });
+  const second = await complete([question, message, ...results('Nor this')], { store: false });
+  expect(second.threadId).toBe(threadId);
+  const kept = await complete([question, message, ...results('But this')]);
+  expect(kept.threadId).not.toBe(threadId);
+});
+
+test('Secrets of the space are removed from results', async () => {
+  await user.fetch(`/api/spaces/${user.spaceId}/secrets/LOOP_WORD`, {
+    method: 'PUT',
+    body: { value: 'sesame-loop-77' },
+  });
+  const { question, message, results } = await asked('With a secret');
+  await complete([question, message, ...results('The word is sesame-loop-77, in a result')]);
+  const [request] = requestsWith(product.provider, ', in a result');
+  expect(JSON.stringify(request?.body.messages)).not.toContain('sesame-loop-77');
+});
+
+test('Calls of the client and tools of the space in one step: the client gets its calls when the others are done', async () => {
+  const drive = { id: 'call-9', name: 'drive_list', arguments: '{}' };
+  const { question, message, results } = await asked('Both', { metadata: { server_tools: 'on' } }, [call, drive]);
+  expect(message.tool_calls).toHaveLength(1);
+  await complete([question, message, ...results('From the client')], { metadata: { server_tools: 'on' } });
+  // The thread has what the client was not shown.
+  const request = product.provider.requests.find(({ body }) => JSON.stringify(body).includes('From the client'));
+  expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'tool', 'tool']);
+});
