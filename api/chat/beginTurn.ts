@@ -64,7 +64,12 @@ function creditGate(
       prices,
       maxOutputTokens,
       contextWindowTokens,
-      messageTokens: estimateTokens(JSON.stringify(intent.parts).length),
+      messageTokens: estimateTokens(JSON.stringify(intent.parts, withoutBytes).length),
       enforced: config.billing.enforced,
     });
+}
+
+/** The bytes of a file are not read as text. */
+function withoutBytes(key: string, value: unknown): unknown {
+  return key === 'url' && typeof value === 'string' && value.startsWith('data:') ? '' : value;
 }

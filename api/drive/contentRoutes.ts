@@ -1,7 +1,5 @@
 import { buffer } from 'node:stream/consumers';
-import type { Request, Response } from 'express';
 import { isText } from '../../integrations/storage/contentType.ts';
-import { contentDisposition, servedContentType } from '../../integrations/storage/disposition.ts';
 import { maxIndexedTextBytes } from '../../integrations/storage/inspect.ts';
 import { decodeCursor, toPage } from '../../models/database/pages.ts';
 import type { Content } from '../../models/drive/driveItem.ts';
@@ -10,13 +8,13 @@ import { driveModels } from '../../models/drive/models.ts';
 import { contentOf, restoreVersion } from '../../models/drive/versions.ts';
 import { answer } from '../frame/answer.ts';
 import { callerOf, changerOf } from '../frame/auth/caller.ts';
-import { isNotModified, wantedRange } from '../frame/conditionalRead.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { presignedUrl } from '../frame/presignedUrl.ts';
 import { pageOf, pathOf, queryOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { authorizeItem } from './authorizeDrive.ts';
 import { presentItem, presentVersion } from './presentItem.ts';
+import { sendContent } from './sendContent.ts';
 
 /** The contents and versions of files. Clients read them here, or directly from the object store with a link. */
 export function driveContentRoutes(deps: RouteDeps) {
@@ -27,7 +25,7 @@ export function driveContentRoutes(deps: RouteDeps) {
     const { version, download = false } = queryOf<'getDriveContent'>(req);
     const { item } = await authorizeItem(deps, callerOf(req), pathOf<'getDriveContent'>(req));
     const content = await contentOf(deps.database, item, version);
-    await sendContent(req, res, { name: item.name, content, download });
+    await sendContent(deps, req, res, { name: item.name, content, download });
   });
 
   router.get(`${base}/url`, async (req, res) => {
@@ -69,35 +67,6 @@ export function driveContentRoutes(deps: RouteDeps) {
     if (size === 0 || size > maxIndexedTextBytes) return '';
     const bytes = await buffer(await deps.storage.read(objectKey));
     return isText(bytes) ? bytes.toString('utf8') : '';
-  }
-
-  async function sendContent(
-    req: Request,
-    res: Response,
-    {
-      name,
-      content,
-      download,
-    }: { name: string; content: Content & { etag: string; modifiedAt: Date }; download: boolean },
-  ): Promise<void> {
-    const { size, contentType, etag, modifiedAt } = content;
-    res.set({ etag, 'last-modified': modifiedAt.toUTCString(), 'cache-control': 'private, no-cache' });
-    if (isNotModified(req, content)) return void res.status(304).end();
-    const range = wantedRange(req, res, size, etag);
-    const length = range === undefined ? size : range.end - range.start + 1;
-    const bytes = req.method === 'HEAD' ? undefined : await deps.storage.open(content.objectKey, length, range);
-    if (range !== undefined) res.status(206).set('content-range', `bytes ${range.start}-${range.end}/${size}`);
-    res.set({
-      'content-length': String(length),
-      'content-type': servedContentType(contentType),
-      'content-disposition': contentDisposition({ name, contentType }, download),
-      'accept-ranges': 'bytes',
-      // If a browser shows the file after all, it has no origin and runs no scripts.
-      'content-security-policy':
-        "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'; sandbox",
-    });
-    if (bytes === undefined) return void res.end();
-    await bytes.sendTo(res);
   }
 
   return router;

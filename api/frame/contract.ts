@@ -19,6 +19,8 @@ export interface Operation {
   /** The media types of its body. Empty when it has none. */
   bodyTypes: string[];
   bodyRequired: boolean;
+  /** The longest JSON body, if the operation takes a longer one than others. */
+  maxBodyBytes?: number;
   /** Opens a WebSocket. */
   isUpgrade: boolean;
   /** The media types of its 2xx answers. Empty when they have no body. */
@@ -49,6 +51,7 @@ interface RawOperation {
   security?: Record<string, string[]>[];
   'x-scope'?: string;
   'x-upgrade'?: 'websocket';
+  'x-body-mib'?: number;
   parameters?: (RawParameter | Reference)[];
   requestBody?: { required?: boolean; content?: Record<string, unknown> };
   responses?: Record<string, { content?: Record<string, unknown> } | Reference>;
@@ -106,6 +109,7 @@ function operationOf(
     scope: raw['x-scope'],
     bodyTypes: Object.keys(raw.requestBody?.content ?? {}),
     bodyRequired: raw.requestBody?.required ?? false,
+    ...(raw['x-body-mib'] !== undefined && { maxBodyBytes: raw['x-body-mib'] * 2 ** 20 }),
     isUpgrade: raw['x-upgrade'] === 'websocket',
     answerTypes: answerTypesOf(document, raw),
   };

@@ -18,6 +18,8 @@ export interface MultipartLimits {
   /** The accepted fields. Any other is refused. */
   fields: readonly string[];
   maxFiles: number;
+  /** Gets all fields, for an operation whose clients send some of them after the file. */
+  allFields?: Record<string, string>;
 }
 
 const fileField = 'file';
@@ -38,7 +40,7 @@ export async function readMultipart(
   onFile: (part: FilePart) => Promise<void>,
 ): Promise<number> {
   const parser = createParser(req, limits);
-  const fields: Record<string, string> = {};
+  const fields: Record<string, string> = limits.allFields ?? {};
   /** The last field that no file has followed yet. */
   let pending: string | undefined;
   let files = 0;
@@ -78,7 +80,7 @@ export async function readMultipart(
       parser.on('error', (error) => reject(malformed(error)));
       parser.on('finish', () => {
         // A field after the last file would seem to apply to that file if it were ignored.
-        if (files > 0 && pending !== undefined)
+        if (files > 0 && pending !== undefined && limits.allFields === undefined)
           reject(badField(pending, 'comes after the last file; send fields before files'));
         else resolve();
       });

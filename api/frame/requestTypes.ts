@@ -14,6 +14,8 @@ declare global {
       rawBody?: Buffer;
       /** Set when the body was read and had no bytes. */
       hasEmptyBody?: boolean;
+      /** Set while a large body is in memory. Frees its place, like the end of the answer. */
+      leaveBodyPlace?: () => void;
       /** Set once the credential has been checked. Read it with `callerOf`. */
       caller?: Caller;
       /** Who may call the operation. */

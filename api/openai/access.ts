@@ -1,8 +1,13 @@
 import type { AccessRows } from '../frame/auth/access.ts';
 
-/** A completion's space is that of its thread, or is named in a header, so the route checks the role there. */
+/** The space is that of a thread, or is named in a header, so the routes check the role there. */
 export const access = {
   listOpenAiModels: 'signedIn',
   getOpenAiModel: 'signedIn',
   createChatCompletion: 'signedIn',
+  uploadOpenAiFile: 'signedIn',
+  listOpenAiFiles: 'signedIn',
+  getOpenAiFile: 'viewer',
+  getOpenAiFileContent: 'viewer',
+  deleteOpenAiFile: 'editor',
 } as const satisfies AccessRows;

@@ -18,6 +18,7 @@ import { clientToolsOf, completionRequestOf, type Place, readPlace } from './com
 import { type CompletionBody, type Conversation, readConversation } from './conversation.ts';
 import type { Telling } from './followTurn.ts';
 import { findHandedBack } from './handedBack.ts';
+import { areInline, keepFiles } from './keepFiles.ts';
 import { modelUnknown, refused, refuseUnsupported } from './refusals.ts';
 import { findContinued, hashOfConversation } from './sameConversation.ts';
 
@@ -43,7 +44,7 @@ export async function beginCompletion(
   const ofCaller = hashOf([caller.via === 'apiKey' ? caller.keyId : null, request.toString('hex')]);
   const outboxItemId = outboxItemOf(req, conversation, ofCaller);
   const attendance = readAttendance(req, body);
-  const known = await findKnown(deps, req, caller, { request: ofCaller, outboxItemId, attendance });
+  const known = await findKnown(deps, req, caller, { request: ofCaller, body: request, outboxItemId, attendance });
   if (known !== undefined) return { turn: await authorizeTurn(deps, caller, known), after: 0, attendance };
   const thread =
     place.thread === undefined ? undefined : await findListedThread(deps, caller, place.thread, place.spaceId);
@@ -58,27 +59,48 @@ export async function beginCompletion(
   const spaceId = thread?.spaceId ?? continued?.thread.spaceId ?? place.spaceId ?? (await defaultSpaceOf(deps, caller));
   await authorizeSpace(deps, caller, spaceId, place.mode === 'work' ? 'editor' : 'viewer');
   const settings = await chatSettingsOf(deps.database, spaceId);
+  const found =
+    thread === undefined && continued === undefined && place.thread === undefined && place.isKept
+      ? await findContinued(deps.database, { userId: caller.userId, spaceId, history })
+      : undefined;
+  const threadId = thread?.id ?? continued?.thread.id ?? found?.threadId;
+  // A thread that has messages takes no others but the new one.
+  const isNew = threadId === undefined || thread?.nextTurnOrdinal === 1;
+  const kept = await keepFiles(deps, caller, { history: isNew ? history : [], news }, { spaceId, threadId });
   const asked = news.length === 0 ? history : [...history, { role: 'user' as const, parts: news }];
   const intent: SendIntent = {
     ...readIntent(deps, body, conversation, place),
     userId: caller.userId,
     spaceId,
     authority: authorityOf(caller),
-    threadId: thread?.id,
+    threadId: threadId ?? kept.prepared,
+    ...(kept.prepared !== undefined && { isPrepared: true }),
+    behindOrdinal: continued?.turn.ordinal ?? found?.ordinal,
+    handedBack: continued?.handedBack,
+    ...((isNew || areInline(history)) && { history: isNew ? kept.history : history }),
+    parts: kept.news,
     onBusy: await onBusy(deps, thread?.activeTurnId),
     completion: { request: ofCaller, conversation: hashOfConversation(asked), attendance },
     ...(outboxItemId !== undefined && { outboxItemId, outboxHash: request }),
   };
-  if (continued !== undefined) {
-    const { turn, thread, handedBack } = continued;
-    Object.assign(intent, { threadId: thread.id, behindOrdinal: turn.ordinal, handedBack });
-  } else if (intent.threadId === undefined && place.thread === undefined && place.isKept) {
-    const found = await findContinued(deps.database, { userId: caller.userId, spaceId, history });
-    if (found !== undefined) Object.assign(intent, { threadId: found.threadId, behindOrdinal: found.ordinal });
-  }
+  refuseTooLarge(intent);
   const { turn, created, opening } = await beginTurn(deps, caller, intent, settings);
   if (!created) await attendAgain(deps.database, turn.id, attendance);
   return { turn, after: 0, opening, attendance };
+}
+
+/** In bytes, without files. No model reads as much, and no database takes much more at once. */
+const maxMessagesBytes = 7_000_000;
+const maxContextBytes = 4_000_000;
+
+function refuseTooLarge({ history, parts, context }: SendIntent): void {
+  if (Buffer.byteLength(JSON.stringify([history, parts])) > maxMessagesBytes) {
+    throw refused('CONTEXT_TOO_LONG', '/messages', 'The texts of the messages are longer than any model can read.');
+  }
+  if (Buffer.byteLength(JSON.stringify(context)) > maxContextBytes) {
+    const detail = `The tools and instructions take more than ${maxContextBytes / 1_000_000} MB.`;
+    throw refused('REQUEST_TOO_LARGE', '/tools', detail);
+  }
 }
 
 /** The part of the intent that follows from the body alone. */
@@ -97,8 +119,6 @@ function readIntent(
     alias: thread,
     title: titleOf(parts.length > 0 ? parts : (history.findLast(({ role }) => role === 'user')?.parts ?? [])),
     expiresAt: isKept ? null : new Date(Date.now() + unkeptMs),
-    history,
-    parts,
     mode,
     modelId: model.id,
     effort: effort ?? null,
@@ -117,7 +137,7 @@ async function findKnown(
   { database }: RouteDeps,
   req: Request,
   { userId }: Caller,
-  sent: { request: Buffer; outboxItemId: string | undefined; attendance: Attendance | undefined },
+  sent: { request: Buffer; body: Buffer; outboxItemId: string | undefined; attendance: Attendance | undefined },
 ): Promise<string | undefined> {
   const { request, outboxItemId, attendance } = sent;
   const { Thread, Turn } = chatModels(database);
@@ -133,8 +153,13 @@ async function findKnown(
     return undefined;
   }
   const isRetry = Number(req.get('x-stainless-retry-count')) > 0;
-  // An idempotency key finds the turn by itself.
-  if (!isRetry || outboxItemId !== undefined) return undefined;
+  if (outboxItemId !== undefined) {
+    const known = await Turn.byOutboxItem(userId, outboxItemId);
+    if (known === null || known.outboxHash?.equals(sent.body) !== true) return undefined;
+    await attendAgain(database, known.id, attendance);
+    return known.id;
+  }
+  if (!isRetry) return undefined;
   const repeated = { userId, request, since: new Date(Date.now() - retriedWithinMs) };
   const turnId = await findUndelivered(database, repeated);
   if (turnId === undefined) return undefined;

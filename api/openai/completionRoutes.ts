@@ -4,13 +4,20 @@ import { chatModels } from '../../models/chat/models.ts';
 import { noteSeen } from '../../models/push/receipts.ts';
 import { callerOf } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
+import { releaseBody } from '../frame/middleware/body.ts';
 import { bodyOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { ownToolsOf } from './answerState.ts';
 import { beginCompletion } from './beginCompletion.ts';
+import type { CompletionBody } from './conversation.ts';
 import { followTurn, recallTurn, type Telling } from './followTurn.ts';
 import { streamCompletion } from './streamCompletion.ts';
 import { type Answering, wholeCompletion } from './wholeCompletion.ts';
+
+interface Wish extends Pick<CompletionBody, 'stream'> {
+  options: CompletionBody['stream_options'];
+  fail(error: unknown): void;
+}
 
 /** `POST /v1/chat/completions`: runs a turn and answers in OpenAI's form. */
 export function completionRoutes(deps: RouteDeps) {
@@ -19,13 +26,17 @@ export function completionRoutes(deps: RouteDeps) {
   const router = createRouter();
 
   router.post('/v1/chat/completions', async (req, res, next) => {
-    const telling = await beginCompletion(deps, req, callerOf(req), bodyOf<'createChatCompletion'>(req));
-    await tell(req, res, telling, next);
+    const body = bodyOf<'createChatCompletion'>(req);
+    const { stream, stream_options: options } = body;
+    const telling = await beginCompletion(deps, req, callerOf(req), body);
+    // The answer may take an hour, and the body may have 32 MiB.
+    releaseBody(req);
+    await tell(req, res, telling, { stream, options, fail: next });
   });
 
-  async function tell(req: Request, res: Response, telling: Telling, fail: (error: unknown) => void): Promise<void> {
+  async function tell(req: Request, res: Response, telling: Telling, wish: Wish): Promise<void> {
     const { turn, after } = telling;
-    const { stream, stream_options: options } = bodyOf<'createChatCompletion'>(req);
+    const { stream, options, fail } = wish;
     const answering: Answering = {
       telling,
       ownTools: await ownToolsOf(database, turn),

@@ -1,8 +1,8 @@
-import { readDataUrl } from '../../models/chat/attachments.ts';
 import type { ImportedMessage } from '../../models/chat/importHistory.ts';
 import type { StoredPart } from '../../models/chat/message.ts';
 import type { BodyOf } from '../frame/request.ts';
 import { checkPlainData } from '../frame/textFaults.ts';
+import { givenByUrl, givenFile } from './givenFiles.ts';
 import { refused, resultUnknown } from './refusals.ts';
 
 export type CompletionBody = BodyOf<'createChatCompletion'>;
@@ -20,7 +20,10 @@ interface ToolResult {
 export interface Conversation {
   /** The texts of its system and developer messages. */
   instructions: string | undefined;
-  /** The messages up to the last one of the assistant. User and assistant alternate. */
+  /**
+   * The messages up to the last one of the assistant. User and assistant alternate. Their files are as they were given:
+   * `keepFiles` fetches and stores them.
+   */
   history: ImportedMessage[];
   /** The user's messages since. */
   news: StoredPart[];
@@ -30,8 +33,7 @@ export interface Conversation {
 
 /**
  * Reads the messages of a request. Consecutive messages of one role become one message. Throws 400 for messages that no
- * conversation can have: `CONTENT_UNSUPPORTED`, `FILE_URL_UNSUPPORTED`, `FILE_URL_INVALID`, `CONTENT_REQUIRED`,
- * `TOOL_RESULT_UNKNOWN`.
+ * conversation can have: `CONTENT_UNSUPPORTED`, `CONTENT_REQUIRED`, `TOOL_RESULT_UNKNOWN`, and those of files.
  */
 export function readConversation({ messages }: CompletionBody): Conversation {
   const lastAnswer = messages.findLastIndex(({ role }) => role === 'assistant');
@@ -131,22 +133,10 @@ function partsOf({ content }: CompletionMessage, pointer: string): StoredPart[] 
   return given.flatMap((part, index): StoredPart[] => {
     const at = `${pointer}/content/${index}`;
     if (part.type === 'text') return part.text ? [{ type: 'text', text: part.text, state: 'done' }] : [];
-    if (part.type === 'image_url') return [pictureOf(part.image_url?.url ?? '', `${at}/image_url/url`)];
-    throw unsupported(part.type, at, 'text and image_url');
+    if (part.type === 'image_url') return [givenByUrl(part.image_url?.url ?? '', `${at}/image_url/url`)];
+    if (part.type === 'file') return [givenFile(part.file ?? {}, `${at}/file`)];
+    throw unsupported(part.type, at, 'text, image_url and file');
   });
-}
-
-function pictureOf(url: string, pointer: string): StoredPart {
-  if (!/^data:/i.test(url)) {
-    throw refused(
-      'FILE_URL_UNSUPPORTED',
-      pointer,
-      'Pictures are not fetched from other URLs. Send the picture as a data: URL.',
-    );
-  }
-  if (readDataUrl(url) === undefined) throw refused('FILE_URL_INVALID', pointer, 'This data: URL cannot be read.');
-  const mediaType = /^data:([^;,]*)/i.exec(url)?.[1] ?? '';
-  return { type: 'file', url, mediaType: mediaType === '' ? 'text/plain' : mediaType.toLowerCase() };
 }
 
 function unsupported(type: string, pointer: string, supported: string) {

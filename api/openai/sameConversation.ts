@@ -16,7 +16,7 @@ function essenceOf(part: StoredPart): unknown {
     case 'text':
       return withoutSpaces(part.text);
     case 'file':
-      return [part.mediaType, part.url];
+      return [part.mediaType, createHash('sha256').update(part.url).digest('base64')];
     case 'dynamic-tool':
       return [part.toolCallId, part.toolName, part.input, part.output];
     default:

@@ -29,10 +29,15 @@ export interface SendIntent {
   /** An existing thread of the user's. Without it a thread is created, with `alias` if the client named it. */
   threadId?: string;
   alias?: string;
+  /** The thread was made for the files of this message (`prepareThread`), and becomes like any other with it. */
+  isPrepared?: true;
   /** The title of a thread that is created for the message. */
   title?: string;
   expiresAt?: Date | null;
-  /** The ordinal of the thread's last turn. If the thread has a later turn by now, the message gets a new thread. */
+  /**
+   * The ordinal of the thread's last turn. If the thread has a later turn by now, the message gets a new thread with
+   * `history`, or without it 409 `THREAD_HAS_GONE_ON`.
+   */
   behindOrdinal?: number;
   /** By this, a later request of OpenAI's API finds this turn. */
   completion?: CompletionRecord;
@@ -187,8 +192,6 @@ export async function acceptMessageIn(
  */
 async function goOnFrom(tx: Transaction, thread: Thread, intent: SendIntent, now: Date): Promise<string | undefined> {
   const { history = [], handedBack } = intent;
-  // Results alone say nothing in a new thread.
-  if (thread.nextTurnOrdinal === 1 && handedBack !== undefined && history.length === 0) throw threadGoneOn();
   if (thread.nextTurnOrdinal === 1) return importHistory(tx, thread, history, now);
   return handedBack && (await takeBack(tx, thread, handedBack)).userMessageId;
 }
@@ -207,15 +210,18 @@ export function outboxItemReused(): DomainError {
 
 async function findOrMakeThread(tx: Transaction, intent: SendIntent): Promise<Thread> {
   const { Thread, ThreadAlias } = chatModels(tx);
-  const { userId, spaceId, alias, title, expiresAt, threadId, behindOrdinal } = intent;
+  const { userId, spaceId, alias, title = null, expiresAt = null, threadId, behindOrdinal, isPrepared } = intent;
   const named = threadId === undefined ? undefined : await Thread.lock(threadId, tx);
   const isLater = behindOrdinal !== undefined && named?.nextTurnOrdinal !== behindOrdinal + 1;
-  if (named !== undefined && !isLater) return named;
-  if (alias === undefined) return Thread.prepare({ userId, spaceId, title, expiresAt });
-  const known = await ThreadAlias.findOne({ where: { userId, spaceId, alias }, transaction: tx });
-  if (known !== null) return Thread.lock(known.threadId, tx);
-  const thread = Thread.prepare({ userId, spaceId, title, expiresAt });
-  await ThreadAlias.create({ userId, spaceId, alias, threadId: thread.id }, { transaction: tx });
+  if (named !== undefined && !isLater && !isPrepared) return named;
+  if (isLater && intent.history === undefined) throw threadGoneOn();
+  const known = alias && (await ThreadAlias.findOne({ where: { userId, spaceId, alias }, transaction: tx }));
+  if (known) return Thread.lock(known.threadId, tx);
+  const thread =
+    isPrepared && named !== undefined
+      ? named.set({ title, expiresAt, wordsDue: title === null ? 0 : 1 })
+      : Thread.prepare({ userId, spaceId, title, expiresAt });
+  if (alias) await ThreadAlias.create({ userId, spaceId, alias, threadId: thread.id }, { transaction: tx });
   return thread;
 }
 

@@ -66,6 +66,23 @@ async function attach(
   };
 }
 
+/** A file of the space's drive by its id, as a part of a message. Throws 400 `FILE_NOT_FOUND`. */
+export async function attachById(on: On, { spaceId, id }: { spaceId: string; id: string }): Promise<StoredPart> {
+  const item = await driveModels(on).DriveItem.find(id);
+  const place = item?.spaceId === spaceId ? await placeOf(on, item) : undefined;
+  if (!item?.content || !place?.isLive || place.containerId !== driveContainerId) {
+    throw new DomainError(
+      'invalid',
+      'FILE_NOT_FOUND',
+      `There is no file with the id ${id.slice(0, 60)} in this space.`,
+    );
+  }
+  const { contentType: mimeType, size } = item.content;
+  const { path, containerId } = place;
+  const data = { path, containerId, mimeType, fileName: item.name, itemId: item.id, version: item.version, size };
+  return { type: 'data-file', data };
+}
+
 /** A thread's files belong to the thread's owner. Other containers belong to the whole space. */
 async function mayRead(on: On, containerId: string, spaceId: string, userId: string): Promise<boolean> {
   const container = parseContainerId(containerId);

@@ -46,7 +46,6 @@ export async function takeBack(tx: Transaction, thread: Thread, { turnId, output
 }
 
 export function threadGoneOn(): DomainError {
-  const detail =
-    'The thread has gone on since these tool calls were made. Send the whole conversation without a thread.';
+  const detail = 'The thread has gone on meanwhile. Send the request again, with the whole conversation.';
   return new DomainError('conflict', 'THREAD_HAS_GONE_ON', detail);
 }

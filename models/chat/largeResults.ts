@@ -2,6 +2,7 @@ import { DomainError } from '../../base/errors.ts';
 import { firstOf, wellFormedJson } from '../../base/text.ts';
 import type { Database } from '../database/database.ts';
 import { isAway } from '../database/unavailable.ts';
+import type { Placed } from '../drive/changes.ts';
 import { threadContainerId } from '../drive/containers.ts';
 import { type ByteStore, type DriveLimits, UploadSession } from '../drive/uploadSession.ts';
 import type { Turn } from './turn.ts';
@@ -57,27 +58,38 @@ export async function shorten(store: ResultStore, turn: Turn, toolCallId: string
 
 /** Stores a file that a tool's result refers to. Storing it again replaces it. */
 export async function keepResultFile(
-  { database, storage, limits }: ResultStore,
+  store: ResultStore,
   turn: Turn,
   name: string,
   bytes: AsyncIterable<Buffer>,
 ): Promise<NonNullable<LargeResult['file']>> {
-  const { spaceId, userId } = turn;
-  const containerId = threadContainerId(turn.threadId);
   const names = resultFileNames(name);
+  await keepThreadFile(store, turn, names, bytes);
+  return { containerId: threadContainerId(turn.threadId), path: `/${names.join('/')}` };
+}
+
+/** Stores a file of a thread. Storing it again replaces it. */
+export async function keepThreadFile(
+  { database, storage, limits }: Pick<ResultStore, 'database' | 'storage' | 'limits'>,
+  { spaceId, userId, threadId }: Pick<Turn, 'spaceId' | 'userId' | 'threadId'>,
+  names: readonly string[],
+  bytes: AsyncIterable<Buffer>,
+): Promise<Placed> {
+  const name = names.at(-1) ?? '';
   await using session = new UploadSession({ database, store: storage, limits }, spaceId);
   const file = await session.receive(bytes, name);
   const target = {
     spaceId,
     userId,
-    containerId,
+    containerId: threadContainerId(threadId),
     names,
     pathOf: 'file',
     fileName: name,
     onConflict: 'replace',
   } as const;
-  await session.place([{ target, file }]);
-  return { containerId, path: `/${names.join('/')}` };
+  const [placed] = await session.place([{ target, file }]);
+  if (placed === undefined) throw new Error('Unreachable: a file is placed for each that is given.');
+  return placed;
 }
 
 /** The path of a result file in the thread's container. */

@@ -27,6 +27,8 @@ export interface AttachedFile extends FileReference {
   version: number;
   /** In bytes. */
   size: number;
+  /** It was sent within the message. A turn whose key may not read the drive sees it all the same. */
+  isSent?: true;
 }
 
 /** The parts of a stored message: the AI SDK's parts, and references to files. */

@@ -196,6 +196,13 @@ export function defineDriveItem(sequelize: Sequelize, Drive: DriveModel) {
       return [...same, ...(await read({ isFile: true }, limit - same.length))];
     }
 
+    /** The files of these folders that are not in the trash, newest first, before a number. */
+    static async newestFiles(parentIds: readonly string[], limit: number, before?: number): Promise<DriveItem[]> {
+      const where = { parentId: [...parentIds], live: 1, isFile: true };
+      const older = before === undefined ? {} : { number: { [Op.lt]: before } };
+      return DriveItem.findAll({ where: { ...where, ...older }, order: [['number', 'DESC']], limit });
+    }
+
     /** The items of a container's trash, latest first. `after` is the last item's position. */
     static async trash(
       where: { spaceId: string; containerId: string },

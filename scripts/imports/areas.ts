@@ -26,7 +26,7 @@ export const layers: Record<string, Layer> = {
       },
       automations: { chat: 'they run in threads, for their owners' },
       environments: { computers: 'the log of a build is the output of processes' },
-      openai: { chat: 'a completion is a turn of a thread' },
+      openai: { chat: 'a completion is a turn of a thread', drive: 'its files are those of the drive' },
     },
   },
   workflows: { joins: ['index.ts'] },

@@ -159,6 +159,11 @@ export const objects: Record<string, Builder> = {
     const { url } = await world.send<{ url: string }>('owner', 'POST', path, { amount: 10 });
     return url.split('/').at(-1) ?? '';
   },
+  fileId: async (world) => {
+    const body = new FormData();
+    body.append('file', new Blob(['a']), `${randomUUID()}.txt`);
+    return (await world.send<{ id: string }>('owner', 'POST', `/api/spaces/${world.spaceId}/drive/upload`, body)).id;
+  },
   choice: () => 'cancel',
   modelId: () => 'demo',
   'Secrets.name': async (world) => {

@@ -312,9 +312,9 @@ describe('Errors', () => {
       { code: 'CONTENT_REQUIRED', param: 'messages' },
     ],
     [
-      'a picture elsewhere',
+      'a picture that cannot be fetched',
       {
-        messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }] }],
+        messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'ftp://example.com/a.png' } }] }],
       },
       { code: 'FILE_URL_UNSUPPORTED', param: 'messages[0].content[0].image_url.url' },
     ],
@@ -415,10 +415,10 @@ describe('A model that breaks off and answers again', () => {
 });
 
 test('A missing operation is an error in OpenAI’s form', async () => {
-  await expect(client.embeddings.create({ model, input: 'x' })).rejects.toMatchObject({
+  await expect(client.completions.create({ model, prompt: 'x' })).rejects.toMatchObject({
     status: 404,
     code: 'NOT_FOUND',
-    message: expect.stringContaining('/v1/chat/completions and /v1/models'),
+    message: expect.stringContaining('/v1/chat/completions, /v1/files and /v1/models'),
   });
   await expect(client.responses.create({ model, input: 'x' })).rejects.toBeInstanceOf(NotFoundError);
   const outside = client.withOptions({ baseURL: product.url });

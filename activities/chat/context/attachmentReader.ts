@@ -22,7 +22,7 @@ export interface FileSource {
   read(range?: { start: number; end: number }): Promise<Buffer>;
 }
 
-/** Limits for one image and for one document that every provider accepts. */
+/** Limits for one image and for one document that every provider accepts. Some accept larger images. */
 const maxImageBytes = 3_750_000;
 /** In pixels. A file of a few kilobytes can claim to be gigabytes of pixels. */
 const maxImageSide = 8_000;
@@ -55,14 +55,15 @@ export class AttachmentReader {
   /** Images and PDFs for a model that can see them; otherwise a file's text, if it has any. */
   async view(
     source: FileSource,
-    { spaceId, model }: { spaceId: string; model: Pick<ModelCapabilities, 'images' | 'pdf'> },
+    options: { spaceId: string; model: Pick<ModelCapabilities, 'images' | 'pdf'>; maxImageBytes?: number | undefined },
   ): Promise<FileView> {
-    const asSeen = canSee(source, model);
-    const key = `${asSeen ? 'seen' : 'text'} ${source.key}`;
+    const { spaceId, model, maxImageBytes: most = maxImageBytes } = options;
+    const asSeen = canSee(source, model, most);
+    const key = `${asSeen ? 'seen' : `text, ${most}`} ${source.key}`;
     const known = this.#cache.get(key);
     if (known !== undefined) return known;
     try {
-      const view = await (asSeen ? see(source) : this.#readAsText(source, spaceId));
+      const view = await (asSeen ? see(source) : this.#readAsText(source, spaceId, most));
       this.#cache.set(key, view, bytesOf(key, view));
       return view;
     } catch (error) {
@@ -74,10 +75,10 @@ export class AttachmentReader {
     }
   }
 
-  async #readAsText({ contentType, size, read }: FileSource, spaceId: string): Promise<FileView> {
+  async #readAsText({ contentType, size, read }: FileSource, spaceId: string, most: number): Promise<FileView> {
     if (size === 0) return { kind: 'text', text: '', hasMore: false };
     if (isImageType(contentType)) {
-      return absent(size > maxImageBytes ? 'the image is too large' : 'this model cannot see images');
+      return absent(size > most ? 'the image is too large' : 'this model cannot see images');
     }
     if (isPdfType(contentType)) {
       if (size > maxReadPdfBytes) return absent('the PDF is too large');
@@ -89,8 +90,12 @@ export class AttachmentReader {
   }
 }
 
-function canSee({ contentType, size }: FileSource, model: Pick<ModelCapabilities, 'images' | 'pdf'>): boolean {
-  if (isImageType(contentType)) return model.images && size <= maxImageBytes;
+function canSee(
+  { contentType, size }: FileSource,
+  model: Pick<ModelCapabilities, 'images' | 'pdf'>,
+  most: number,
+): boolean {
+  if (isImageType(contentType)) return model.images && size <= most;
   return isPdfType(contentType) && model.pdf && size <= maxSeenPdfBytes;
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { LanguageModelV4Message } from '@ai-sdk/provider';
 import { firstOf } from '../../../base/text.ts';
-import type { CatalogueModel } from '../../../integrations/chat/catalogue.ts';
+import type { CatalogueModel, ProviderName } from '../../../integrations/chat/catalogue.ts';
 import { detectContentType, sampleBytes } from '../../../integrations/storage/contentType.ts';
 import { contentOfAttached, readDataUrl } from '../../../models/chat/attachments.ts';
 import type { AttachedFile, Message, StoredPart } from '../../../models/chat/message.ts';
@@ -24,6 +24,8 @@ export interface FileAllowance {
   textTokens: number;
 }
 
+/** Anthropic takes 5 MB in base64. Others take more, up to what a prompt holds. */
+const maxImageBytesOf: Partial<Record<ProviderName, number>> = { openai: 15_000_000, compatible: 15_000_000 };
 /** In base64. Together with its prompt it must fit the 32 MB that providers accept. */
 const maxSeenCharacters = 20_000_000;
 const maxTextTokens = 30_000;
@@ -35,11 +37,11 @@ export function fileAllowance(promptTokens: number): FileAllowance {
 export interface ContentDeps {
   database: Database;
   attachments: AttachmentReader;
-  model: Pick<CatalogueModel, 'capabilities'>;
+  model: Pick<CatalogueModel, 'capabilities' | 'adapter'>;
   spaceId: string;
   /**
-   * Attached files lie in the drive, those of earlier messages too. A turn that may not read the drive does not see
-   * them.
+   * Attached files lie in the drive, those of earlier messages too. A turn that may not read the drive sees only those
+   * that were sent within their messages.
    */
   mayReadDrive: boolean;
   allowance: FileAllowance;
@@ -63,7 +65,7 @@ export async function userContent(
 }
 
 async function attached(deps: ContentDeps, file: AttachedFile): Promise<UserContent> {
-  if (!deps.mayReadDrive) {
+  if (!deps.mayReadDrive && file.isSent !== true) {
     const why = 'the API key that started this turn may not read the drive';
     return show(file.path, file.mimeType, { kind: 'absent', why }, deps.allowance);
   }
@@ -94,7 +96,7 @@ async function inline(deps: ContentDeps, part: InlineFile): Promise<UserContent>
 }
 
 function readerOf({ spaceId, model }: ContentDeps) {
-  return { spaceId, model: model.capabilities };
+  return { spaceId, model: model.capabilities, maxImageBytes: maxImageBytesOf[model.adapter] };
 }
 
 function show(name: string, contentType: string, view: FileView, allowance: FileAllowance): UserContent {

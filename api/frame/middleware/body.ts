@@ -1,9 +1,14 @@
+import { AsyncResource } from 'node:async_hooks';
 import express, { type Request, type RequestHandler } from 'express';
 import { DomainError } from '../../../base/errors.ts';
+import { Places } from '../../../base/places.ts';
+import { whenClosed } from '../goneOf.ts';
 import { checkEncoding, checkPlainData, checkUtf8 } from '../textFaults.ts';
 import { checkBodyType } from './mediaTypes.ts';
 
-const limit = '1mb';
+const usualBytes = 2 ** 20;
+/** Bodies above the usual limit that this process reads and parses at once. Each takes several times its length. */
+const largeAtOnce = { all: 8, perOwner: 2 };
 /** A page's form has only a few short fields. */
 const form = {
   ...{ extended: false, limit: '16kb', parameterLimit: 20 },
@@ -16,22 +21,27 @@ const formType = 'application/x-www-form-urlencoded';
 const jsonType = 'application/json';
 
 /**
- * Reads a JSON body of at most 1 MiB, or a small form, where the operation takes one. Runs after authentication, so
- * that strangers cannot make us parse. Other types (uploads, raw webhooks) stay unread for their routes to stream.
+ * Reads a JSON body of at most 1 MiB, or a small form, where the operation takes one. Some operations take longer
+ * bodies: each user has two of them at a time, and the others stay unread meanwhile. Runs after authentication, so that
+ * strangers cannot make us parse. Other types (uploads, raw webhooks) stay unread for their routes to stream.
  */
 export function readBody(): RequestHandler {
-  const readJson = express.json({
-    limit,
-    strict: false,
-    verify(req, _res, raw) {
-      const request = req as Request;
-      checkUtf8(raw);
-      request.hasEmptyBody = raw.length === 0;
-      // Signatures cover the raw bytes, not their meaning.
-      if (request.operation?.area === 'Webhooks') request.rawBody = raw;
-    },
-  });
+  const readUsual = jsonReader(usualBytes);
+  const readers = new Map<number, RequestHandler>();
+  const places = new Places(largeAtOnce);
   const readForm = express.urlencoded(form);
+
+  const readJson: RequestHandler = (req, res, next) => {
+    const { maxBodyBytes } = req.operation ?? {};
+    if (maxBodyBytes === undefined || !mayBeLarge(req)) return readUsual(req, res, next);
+    const read = readers.get(maxBodyBytes) ?? jsonReader(maxBodyBytes);
+    readers.set(maxBodyBytes, read);
+    // The request that frees the place resumes this one. Run this request in its own async context, not in that one's.
+    const goOn = AsyncResource.bind(() => read(req, res, next));
+    req.leaveBodyPlace = places.begin(req.caller?.userId ?? '', goOn);
+    whenClosed(res, req.leaveBodyPlace);
+  };
+
   return (req, res, next) => {
     const { bodyTypes = [], bodyRequired = false } = req.operation ?? {};
     if (bodyTypes.length === 0) return next();
@@ -52,6 +62,32 @@ export function readBody(): RequestHandler {
       next();
     });
   };
+}
+
+function jsonReader(limit: number): RequestHandler {
+  return express.json({
+    limit,
+    strict: false,
+    verify(req, _res, raw) {
+      const request = req as Request;
+      checkUtf8(raw);
+      request.hasEmptyBody = raw.length === 0;
+      // Signatures cover the raw bytes, not their meaning.
+      if (request.operation?.area === 'Webhooks') request.rawBody = raw;
+    },
+  });
+}
+
+/** The route does not need the body any more. Frees its memory, and the place of a large one, before the answer ends. */
+export function releaseBody(req: Request): void {
+  req.body = undefined;
+  req.leaveBodyPlace?.();
+}
+
+/** Without a length, or compressed, the body may have any. */
+function mayBeLarge({ headers }: Request): boolean {
+  const isUnknown = headers['transfer-encoding'] !== undefined || headers['content-encoding'] !== undefined;
+  return isUnknown || Number(headers['content-length'] ?? 0) > usualBytes;
 }
 
 function hasBytes({ headers }: Request): boolean {

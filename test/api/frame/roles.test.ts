@@ -40,6 +40,8 @@ const onlyOnceAllowed: Record<string, string> = {
   chooseGithubInstallation: '422 GIT_HOSTING_NOT_CONFIGURED',
   // The test names no space, and these callers have none of their own.
   createChatCompletion: '422 SPACE_REQUIRED',
+  // The viewer's default space is this one.
+  uploadOpenAiFile: '403 ROLE_TOO_LOW',
   // For the state of the object.
   decideToolCall: '409 APPROVAL_EXPIRED',
   cancelOperation: '409 NOT_CANCELLABLE',

@@ -1,0 +1,162 @@
+import { createHash } from 'node:crypto';
+import { bytesOf } from '../../base/async.ts';
+import { DomainError } from '../../base/errors.ts';
+import { guardedFetch } from '../../integrations/egress/fetch.ts';
+import { attachById, readDataUrl } from '../../models/chat/attachments.ts';
+import type { ImportedMessage } from '../../models/chat/importHistory.ts';
+import type { StoredPart } from '../../models/chat/message.ts';
+import { keepSentFile, prepareThread } from '../../models/chat/sentFiles.ts';
+import type { Thread } from '../../models/chat/thread.ts';
+import { type Caller, requireScope } from '../frame/auth/caller.ts';
+import type { RouteDeps } from '../frame/deps.ts';
+import { type GivenFile, isRemote, storedIdOf } from './givenFiles.ts';
+
+/** A shorter `data:` URL stays in its message, as long as all of them together are not much longer. */
+const maxInlineCharacters = 64 * 1_024;
+const maxInlineOfAll = 512 * 1_024;
+/** For one request. Each file is fetched once, and all at the same time. */
+const maxRemoteFiles = 20;
+const maxRemoteBytes = 20_000_000;
+const fetchMs = 20_000;
+
+interface Messages {
+  history: readonly ImportedMessage[];
+  news: readonly StoredPart[];
+}
+
+/** The messages of a request, with their files where a turn finds them. */
+export interface KeptMessages {
+  history: ImportedMessage[];
+  news: StoredPart[];
+  /** The id of the thread that was made for them, if there was none. */
+  prepared?: string;
+}
+
+type Home = Pick<Thread, 'id' | 'spaceId' | 'userId'>;
+
+/** Whether all files of these messages stay within them. */
+export function areInline(history: readonly ImportedMessage[]): boolean {
+  return notInline(filesIn({ history, news: [] })).size === 0;
+}
+
+/**
+ * Stores the files of messages in their thread: long ones, and those that are given by an address, which are fetched by
+ * the rules of the space. Throws 400 `FILE_NOT_FETCHED` or `FILE_NOT_FOUND`, and 403 for a key without the scope for
+ * it.
+ */
+export async function keepFiles(
+  deps: RouteDeps,
+  caller: Caller,
+  messages: Messages,
+  where: { spaceId: string; threadId: string | undefined },
+): Promise<KeptMessages> {
+  const history = [...messages.history];
+  const news = [...messages.news];
+  const elsewhere = notInline(filesIn(messages));
+  if (elsewhere.size === 0) return { history, news };
+  const { spaceId, threadId } = where;
+  const loaded = await loadAll(deps, caller, [...elsewhere.values()], spaceId);
+  const { userId } = caller;
+  const isPrepared = threadId === undefined && loaded.some(({ file }) => 'bytes' in file);
+  const prepared = isPrepared ? await prepareThread(deps.database, { spaceId, userId }) : undefined;
+  const home = { id: prepared?.id ?? threadId ?? '', spaceId, userId };
+  const kept = new Map<string, StoredPart>();
+  for (const { url, file } of loaded) kept.set(url, 'bytes' in file ? await store(deps, home, file) : file);
+  const place = (part: StoredPart) => (part.type === 'file' ? (kept.get(part.url) ?? part) : part);
+  return {
+    history: history.map(({ role, parts }) => ({ role, parts: parts.map(place) })),
+    news: news.map(place),
+    ...(prepared && { prepared: prepared.id }),
+  };
+}
+
+function filesIn({ history, news }: Messages): GivenFile[] {
+  return [...history.flatMap(({ parts }) => parts), ...news].filter((part) => part.type === 'file');
+}
+
+/** The files that do not stay in their messages, by their URLs. */
+function notInline(files: readonly GivenFile[]): Map<string, GivenFile> {
+  let inline = 0;
+  const elsewhere = new Map<string, GivenFile>();
+  for (const file of files) {
+    const { url } = file;
+    const stays = url.startsWith('data:') && url.length <= maxInlineCharacters && inline + url.length <= maxInlineOfAll;
+    if (stays) inline += url.length;
+    else elsewhere.set(url, file);
+  }
+  return elsewhere;
+}
+
+interface Bytes {
+  bytes: Buffer;
+  fileName: string;
+}
+
+interface Loaded {
+  url: string;
+  /** Its bytes, or the part that stands for it already. */
+  file: Bytes | StoredPart;
+}
+
+async function loadAll(
+  deps: RouteDeps,
+  caller: Caller,
+  files: readonly GivenFile[],
+  spaceId: string,
+): Promise<Loaded[]> {
+  const remote = files.filter(({ url }) => isRemote(url));
+  if (remote.length > 0) requireScope(caller, 'web', ', which fetching files takes');
+  if (remote.length > maxRemoteFiles) {
+    throw new DomainError('invalid', 'TOO_MANY_FILES', `At most ${maxRemoteFiles} files of a request are fetched.`);
+  }
+  if (files.some(({ url }) => storedIdOf(url) !== undefined)) {
+    requireScope(caller, 'drive:read', ', which attaching files takes');
+  }
+  const owner = await deps.egressRules.owner(spaceId, 'attachment');
+  await using guarded = guardedFetch(deps.egressGuard, owner, { idleTimeoutMs: fetchMs });
+  const signal = AbortSignal.timeout(fetchMs);
+  return await Promise.all(
+    files.map(async ({ url, filename = 'unnamed' }): Promise<Loaded> => {
+      const id = storedIdOf(url);
+      if (id !== undefined) return { url, file: await attachById(deps.database, { spaceId, id }) };
+      if (isRemote(url)) return { url, file: await fetchFile(guarded.fetch, url, signal) };
+      return { url, file: { bytes: readDataUrl(url) ?? Buffer.alloc(0), fileName: filename } };
+    }),
+  );
+}
+
+async function fetchFile(fetch: typeof globalThis.fetch, url: string, signal: AbortSignal): Promise<Bytes> {
+  const { host, pathname } = new URL(url);
+  const notFetched = (why: string) => {
+    return new DomainError('invalid', 'FILE_NOT_FETCHED', `The file at ${host.slice(0, 200)} was not fetched: ${why}.`);
+  };
+  try {
+    const response = await fetch(url, { headers: { 'user-agent': 'Atrium (attachment)' }, redirect: 'follow', signal });
+    if (!response.ok) throw notFetched(`its server answered ${response.status}`);
+    const tooLarge = () => notFetched(`it is larger than ${maxRemoteBytes / 1_000_000} MB`);
+    const bytes = await bytesOf((response.body ?? []) as AsyncIterable<Uint8Array>, maxRemoteBytes, tooLarge);
+    return { bytes, fileName: pathname.split('/').at(-1) || 'unnamed' };
+  } catch (error) {
+    if (signal.aborted) throw notFetched('its server took too long');
+    if (error instanceof DomainError && error.code !== 'FILE_NOT_FETCHED') throw notFetched(lowered(error.message));
+    // Other errors may tell of internal hosts.
+    throw error instanceof DomainError ? error : notFetched('its server did not answer with valid HTTP');
+  }
+}
+
+/** A refusal of the egress guard, within a sentence. */
+function lowered(message: string): string {
+  return message.replace(/\.$/, '');
+}
+
+async function store(
+  { database, storage, config }: RouteDeps,
+  thread: Home,
+  { bytes, fileName }: Bytes,
+): Promise<StoredPart> {
+  // The same file again has the same name, and takes no more room.
+  const extension = /\.[A-Za-z0-9]{1,8}$/.exec(fileName)?.[0] ?? '';
+  const name = `${createHash('sha256').update(bytes).digest('hex').slice(0, 32)}${extension}`;
+  const data = await keepSentFile({ database, storage, limits: config.drive }, thread, { name, fileName, bytes });
+  return { type: 'data-file', data };
+}
