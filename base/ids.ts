@@ -12,6 +12,7 @@ export const idPrefixes = {
   turn: 'trn',
   message: 'msg',
   toolCall: 'tcl',
+  embedding: 'emb',
   operation: 'op',
   ledgerTransaction: 'ltx',
   grant: 'grt',

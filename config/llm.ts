@@ -10,6 +10,7 @@ export const llmSettings = z.object({
   ATRIUM_COMPATIBLE_API_KEY: z.string().min(1).optional(),
   ATRIUM_COMPATIBLE_NAME: z.string().min(1).max(60).default('compatible'),
   ATRIUM_COMPATIBLE_MODELS: list.default([]),
+  ATRIUM_COMPATIBLE_EMBEDDING_MODELS: list.default([]),
   ATRIUM_MODELS_FILE: z.string().min(1).optional(),
   ATRIUM_DEFAULT_MODEL: z.string().min(1).optional(),
   ATRIUM_DEMO_MODEL: bool.default(false),
@@ -28,6 +29,8 @@ export function llmConfig(env: z.infer<typeof llmSettings>) {
       baseUrl: env.ATRIUM_COMPATIBLE_BASE_URL,
       /** The server's models by name. Replaces a models file. */
       modelIds: env.ATRIUM_COMPATIBLE_MODELS,
+      /** Its models for embeddings. A models file replaces these, too. */
+      embeddingModelIds: env.ATRIUM_COMPATIBLE_EMBEDDING_MODELS,
     },
     modelsFile: env.ATRIUM_MODELS_FILE,
     defaultModelId: env.ATRIUM_DEFAULT_MODEL,

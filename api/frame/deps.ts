@@ -3,6 +3,7 @@ import type { Config } from '../../config/index.ts';
 import type { AppManifests } from '../../integrations/apps/manifests.ts';
 import type { Payments } from '../../integrations/billing/index.ts';
 import type { Catalogue } from '../../integrations/chat/catalogue.ts';
+import type { Embedder } from '../../integrations/chat/embeddings.ts';
 import type { HostOf, LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import type { TenantServer } from '../../integrations/databases/tenantServer.ts';
 import type { EgressGuard } from '../../integrations/egress/guard.ts';
@@ -64,6 +65,7 @@ export interface ApiDeps {
   portLinks: PortLinks;
   sealedLogs: SealedLogs;
   catalogue: Catalogue;
+  embedder: Embedder;
   storage: ObjectStore;
   egressGuard: EgressGuard;
   egressRules: EgressRules;

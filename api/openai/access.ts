@@ -5,6 +5,7 @@ export const access = {
   listOpenAiModels: 'signedIn',
   getOpenAiModel: 'signedIn',
   createChatCompletion: 'signedIn',
+  createEmbeddings: 'signedIn',
   uploadOpenAiFile: 'signedIn',
   listOpenAiFiles: 'signedIn',
   getOpenAiFile: 'viewer',

@@ -16,7 +16,9 @@ export function modelRoutes({ catalogue }: RouteDeps) {
   });
 
   router.get('/v1/models/:modelId', (req, res) => {
-    const model = catalogue.find(pathOf<'getOpenAiModel'>(req).modelId);
+    const { modelId } = pathOf<'getOpenAiModel'>(req);
+    // Models for embeddings are in no list: programs would offer them for chats.
+    const model = catalogue.find(modelId) ?? catalogue.embeddings.find(({ id }) => id === modelId);
     if (model === undefined) throw modelUnknown();
     answer<'getOpenAiModel'>(res, 200, presentModel(model));
   });
@@ -24,6 +26,6 @@ export function modelRoutes({ catalogue }: RouteDeps) {
   return router;
 }
 
-function presentModel({ id, provider }: CatalogueModel): AnswerOf<'getOpenAiModel'> {
+function presentModel({ id, provider }: Pick<CatalogueModel, 'id' | 'provider'>): AnswerOf<'getOpenAiModel'> {
   return { id, object: 'model', created, owned_by: provider };
 }

@@ -26,7 +26,7 @@ const ownNames: Record<string, string> = {
 };
 
 const pathUnknown =
-  'There is nothing at this path. Of OpenAI’s API, only /v1/chat/completions, /v1/files and ' +
+  'There is nothing at this path. Of OpenAI’s API, only /v1/chat/completions, /v1/embeddings, /v1/files and ' +
   '/v1/models are available.';
 
 /** A failure in the form that OpenAI's clients read. `req` distinguishes an unknown path from an unknown object. */

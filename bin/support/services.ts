@@ -3,6 +3,7 @@ import type { ReadinessCheck } from '../../api/frame/deps.ts';
 import type { Config } from '../../config/index.ts';
 import { createPayments } from '../../integrations/billing/index.ts';
 import { createCatalogue } from '../../integrations/chat/catalogue.ts';
+import { createEmbedder } from '../../integrations/chat/embeddings.ts';
 import { faultOfHost } from '../../integrations/computers/host/disks/image.ts';
 import { hostLayout } from '../../integrations/computers/host/layout.ts';
 import { createTenantServer, type TenantServer } from '../../integrations/databases/tenantServer.ts';
@@ -157,6 +158,7 @@ export async function createServices({ config, logger, readers, remoteWriters, d
     egressAuthorities: createEgressAuthorities(database, envelope, createAuthority),
     egressGuard: new EgressGuard({ allowInternal: config.egress.allowInternal }),
     catalogue: createCatalogue(config.llm),
+    embedder: createEmbedder(config.llm),
     payments: createPayments(config, createDevelopmentPayments(database)),
 
     async close(): Promise<void> {

@@ -1,4 +1,4 @@
-import type { CatalogueModel, ModelCapabilities, PricingRate, ProviderName } from './catalogue.ts';
+import type { CatalogueModel, EmbeddingModel, ModelCapabilities, PricingRate, ProviderName } from './catalogue.ts';
 
 /**
  * The models that exist without a models file, each provider's in fallback order. Prices are the providers' list prices
@@ -143,3 +143,13 @@ export function unknownModel(providerModelId: string, provider: string): Catalog
     providerOptions: {},
   };
 }
+
+function embedding(id: string, creditsPerMillion: number): EmbeddingModel {
+  const pricingRates = [tokenRate('Input', creditsPerMillion)];
+  return { id, provider: 'openai', adapter: 'openai', providerModelId: id, pricingRates };
+}
+
+export const builtinEmbeddings: readonly EmbeddingModel[] = [
+  embedding('text-embedding-3-small', 2),
+  embedding('text-embedding-3-large', 13),
+];

@@ -1,6 +1,6 @@
 import type { JSONObject } from '@ai-sdk/provider';
 import { type Config, ConfigError } from '../../config/index.ts';
-import { builtinModels, demoModel, unknownModel } from './builtinModels.ts';
+import { builtinEmbeddings, builtinModels, demoModel, unknownModel } from './builtinModels.ts';
 import { canDo, cheapest, chooseModel, effortOf, effortOrDefault, refused } from './modelRules.ts';
 import { type ModelsFile, readModelsFile } from './modelsFile.ts';
 
@@ -45,6 +45,9 @@ export interface CatalogueModel {
   providerOptions: JSONObject;
 }
 
+/** A model that turns texts into vectors. It answers no turns, and only `POST /v1/embeddings` uses it. */
+export type EmbeddingModel = Pick<CatalogueModel, 'id' | 'provider' | 'adapter' | 'providerModelId' | 'pricingRates'>;
+
 /** What a turn requires of a model, for `autoModel` and for fallbacks (docs/models.md has the rules). */
 export interface ModelNeeds {
   images?: boolean;
@@ -72,6 +75,8 @@ export interface Catalogue {
   /** The usable models, in fallback order. */
   list(): CatalogueModel[];
   find(id: string): CatalogueModel | undefined;
+  /** The usable models for embeddings. */
+  readonly embeddings: readonly EmbeddingModel[];
   readonly defaultModelId: string;
   /**
    * The model for a turn: `modelId` beats `autoModel`, which beats the default. Throws DomainError 'unprocessable'
@@ -103,6 +108,7 @@ export function createCatalogue(config: Config['llm']): Catalogue {
   return {
     list: () => [...models],
     find: (id) => byId.get(id),
+    embeddings: usableEmbeddings(config, file),
     defaultModelId,
     resolve({ modelId, autoModel, effort, needs = {} }) {
       if (typeof modelId !== 'string' && autoModel === true) {
@@ -135,12 +141,7 @@ export function createCatalogue(config: Config['llm']): Catalogue {
  * models file's entry with its price, or else the built-in one.
  */
 function usableModels(config: Config['llm'], file: ModelsFile | undefined): CatalogueModel[] {
-  const configured: Record<ProviderName, boolean> = {
-    openai: config.openai.apiKey !== undefined,
-    anthropic: config.anthropic.apiKey !== undefined,
-    compatible: config.compatible.baseUrl !== undefined,
-    demo: config.demoModel,
-  };
+  const configured = configuredIn(config);
   const { name, modelIds } = config.compatible;
   const all = file?.models ?? [...builtinModels, ...modelIds.map((id) => unknownModel(id, name))];
   const usable = all.filter((model) => configured[model.adapter]);
@@ -153,4 +154,21 @@ function usableModels(config: Config['llm'], file: ModelsFile | undefined): Cata
   if (!needsDemo) return usable;
   const described = all.filter((model) => model.adapter === 'demo');
   return [...usable, ...(described.length > 0 ? described : [demoModel])];
+}
+
+/** Those of the models file, or else OpenAI's and the compatible server's in `ATRIUM_COMPATIBLE_EMBEDDING_MODELS`. */
+function usableEmbeddings(config: Config['llm'], file: ModelsFile | undefined): EmbeddingModel[] {
+  const configured = configuredIn(config);
+  const { name, embeddingModelIds } = config.compatible;
+  const ofServer = embeddingModelIds.map((id) => unknownModel(id, name));
+  return (file?.embeddingModels ?? [...builtinEmbeddings, ...ofServer]).filter(({ adapter }) => configured[adapter]);
+}
+
+function configuredIn(config: Config['llm']): Record<ProviderName, boolean> {
+  return {
+    openai: config.openai.apiKey !== undefined,
+    anthropic: config.anthropic.apiKey !== undefined,
+    compatible: config.compatible.baseUrl !== undefined,
+    demo: config.demoModel,
+  };
 }

@@ -3,7 +3,7 @@ import { load } from 'js-yaml';
 import { z } from 'zod';
 import { ConfigError } from '../../config/index.ts';
 import { knownEfforts } from './callOptions.ts';
-import type { CatalogueModel } from './catalogue.ts';
+import type { CatalogueModel, EmbeddingModel } from './catalogue.ts';
 
 const rateSchema = z.strictObject({
   label: z.string().min(1).max(60),
@@ -39,19 +39,33 @@ const modelSchema = z
     message: 'not one of effortOptions',
   });
 
+const embeddingSchema = z.strictObject({
+  id: z.string().min(1).max(120),
+  provider: z.enum(['openai', 'compatible']),
+  model: z.string().min(1).max(200).optional(),
+  pricingRates: z.array(rateSchema).max(20).default([]),
+});
+
 const fileSchema = z
-  .strictObject({ models: z.array(modelSchema).min(1).max(200), defaultModelId: z.string().optional() })
-  .superRefine(({ models }, context) => {
+  .strictObject({
+    models: z.array(modelSchema).min(1).max(200),
+    embeddingModels: z.array(embeddingSchema).max(200).default([]),
+    defaultModelId: z.string().optional(),
+  })
+  .superRefine(({ models, embeddingModels }, context) => {
     const seen = new Set<string>();
-    for (const [index, { id }] of models.entries()) {
-      if (seen.has(id))
-        context.addIssue({ code: 'custom', path: ['models', index, 'id'], message: `"${id}" is there twice` });
-      seen.add(id);
+    for (const [list, of] of Object.entries({ models, embeddingModels })) {
+      for (const [index, { id }] of of.entries()) {
+        if (seen.has(id))
+          context.addIssue({ code: 'custom', path: [list, index, 'id'], message: `"${id}" is there twice` });
+        seen.add(id);
+      }
     }
   });
 
 export interface ModelsFile {
   models: CatalogueModel[];
+  embeddingModels: EmbeddingModel[];
   defaultModelId: string | undefined;
 }
 
@@ -69,17 +83,25 @@ export function readModelsFile(path: string, compatibleName: string): ModelsFile
     const issue = result.error.issues[0];
     throw wrong(`${issue?.path.join('.') || 'the file'}: ${issue?.message ?? 'unknown'}`);
   }
+  const { models, embeddingModels, defaultModelId } = result.data;
+  const servedBy = ({
+    provider,
+    model,
+    pricingRates,
+    id,
+  }: z.infer<typeof embeddingSchema> | z.infer<typeof modelSchema>) => ({
+    adapter: provider,
+    provider: provider === 'compatible' ? compatibleName : provider,
+    providerModelId: model ?? id,
+    pricingRates: pricingRates.map((rate) => ({ ...rate, credits: rate.credits ?? String(rate.creditsPerUnit) })),
+  });
   return {
-    defaultModelId: result.data.defaultModelId,
-    models: result.data.models.map(({ provider, model, name, pricingRates, ...rest }) => ({
-      ...rest,
-      name: name ?? rest.id,
-      adapter: provider,
-      provider: provider === 'compatible' ? compatibleName : provider,
-      providerModelId: model ?? rest.id,
-      pricingRates: pricingRates.map((rate) => ({ ...rate, credits: rate.credits ?? String(rate.creditsPerUnit) })),
-      defaultEffort: rest.defaultEffort,
-    })),
+    defaultModelId,
+    models: models.map((entry) => {
+      const { provider: _, model: __, pricingRates: ___, name, ...rest } = entry;
+      return { ...rest, ...servedBy(entry), name: name ?? rest.id, defaultEffort: rest.defaultEffort };
+    }),
+    embeddingModels: embeddingModels.map((entry) => ({ id: entry.id, ...servedBy(entry) })),
   };
 }
 

@@ -5,7 +5,7 @@ import type { CatalogueModel } from './catalogue.ts';
 import { createDemoModel } from './demo.ts';
 
 /** Set explicitly, since the SDKs would otherwise read the environment themselves. */
-const openaiBaseUrl = 'https://api.openai.com/v1';
+export const openaiBaseUrl = 'https://api.openai.com/v1';
 const anthropicBaseUrl = 'https://api.anthropic.com/v1';
 
 /**

@@ -139,7 +139,8 @@ export interface Settlement {
   id: string;
   spaceId: string;
   userId: string;
-  turnId: string;
+  /** Null for a call that belongs to no turn. */
+  turnId: string | null;
   modelId: string;
   cost: number;
   enforced: boolean;

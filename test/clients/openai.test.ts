@@ -418,7 +418,7 @@ test('A missing operation is an error in OpenAI’s form', async () => {
   await expect(client.completions.create({ model, prompt: 'x' })).rejects.toMatchObject({
     status: 404,
     code: 'NOT_FOUND',
-    message: expect.stringContaining('/v1/chat/completions, /v1/files and /v1/models'),
+    message: expect.stringContaining('/v1/chat/completions, /v1/embeddings, /v1/files and /v1/models'),
   });
   await expect(client.responses.create({ model, input: 'x' })).rejects.toBeInstanceOf(NotFoundError);
   const outside = client.withOptions({ baseURL: product.url });

@@ -16,6 +16,25 @@ const wires: Record<string, (id: string, model: string) => Wire> = {
   '/v1/messages': anthropicWire,
 };
 
+interface EmbeddingsBody {
+  input: string | number[] | (string | number[])[];
+  dimensions?: number;
+}
+
+/** Vectors that begin with the length of the text or of its token ids. The text `fail 400` fails with that status. */
+function embed({ input, dimensions = 4 }: EmbeddingsBody, response: ServerResponse): void {
+  const inputs = typeof input === 'string' || typeof input[0] === 'number' ? [input] : input;
+  const failure = /^fail (\d{3})$/.exec(String(inputs[0]))?.[1];
+  response.writeHead(Number(failure ?? 200), { 'content-type': 'application/json' });
+  if (failure !== undefined) return void response.end(JSON.stringify({ error: { message: 'As asked.' } }));
+  const lengths = inputs.map((one) => (one as string | number[]).length);
+  const data = lengths.map((length, index) => {
+    return { object: 'embedding', index, embedding: [length, 0, ...Array(dimensions - 2).fill(0.25)] };
+  });
+  const tokens = lengths.reduce((sum, length) => sum + length, 0);
+  response.end(JSON.stringify({ object: 'list', data, usage: { prompt_tokens: tokens, total_tokens: tokens } }));
+}
+
 export interface RecordedRequest extends FakeRequest, Played {
   receivedMs: number;
   /** When the exchange ended, and whether the client ended it early. */
@@ -56,6 +75,7 @@ export async function startFakeProvider(
 
   async function answer(incoming: IncomingMessage, response: ServerResponse) {
     const path = incoming.url ?? '/';
+    if (path === '/v1/embeddings') return embed((await json(incoming)) as EmbeddingsBody, response);
     const makeWire = wires[path];
     if (makeWire === undefined || incoming.method !== 'POST') return control(path, incoming, response);
     const body = (await json(incoming)) as FakeRequestBody;

@@ -42,6 +42,8 @@ const onlyOnceAllowed: Record<string, string> = {
   createChatCompletion: '422 SPACE_REQUIRED',
   // The viewer's default space is this one.
   uploadOpenAiFile: '403 ROLE_TOO_LOW',
+  // No model here makes embeddings.
+  createEmbeddings: '404 model_not_found',
   // For the state of the object.
   decideToolCall: '409 APPROVAL_EXPIRED',
   cancelOperation: '409 NOT_CANCELLABLE',
