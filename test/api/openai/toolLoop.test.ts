@@ -1,5 +1,6 @@
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, fake, requestsWith, rolesOf, type TestProduct } from '../../builders/product.ts';
+import { waitFor } from '../../support/waitFor.ts';
 
 // A client runs its tools between two requests. Each request says what the model sees, whatever the thread has.
 
@@ -210,4 +211,40 @@ test('Calls of the client and tools of the space in one step: the client gets it
   // The thread has what the client was not shown.
   const request = product.provider.requests.find(({ body }) => JSON.stringify(body).includes('From the client'));
   expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'tool', 'tool']);
+});
+
+test('A call that a person must allow holds up the answer, and results that come too early are refused', async () => {
+  const dangerous = { id: 'call-9', name: 'drive_delete', arguments: '{"path":"/none.txt"}' };
+  const metadata = { mode: 'work' };
+  const answering = asked('With an approval', { metadata }, [call, dangerous]);
+  const turnId = await waitFor('the turn to wait', async () => {
+    const path = `/api/spaces/${user.spaceId}/threads?needsInput=true`;
+    return (await user.get<{ data: { activeTurnId: string }[] }>(path)).data[0]?.activeTurnId;
+  });
+  const waiting = (await user.turn(turnId)).pendingToolCalls;
+  const idOf = (name: string) => waiting.find(({ toolName }) => toolName === name)?.toolCallId ?? '';
+  const early = { role: 'tool', tool_call_id: idOf('look_up'), content: 'Too early' };
+  const refused = await user.fetch('/v1/chat/completions', {
+    method: 'POST',
+    body: { model: 'fake-1', messages: [early] },
+  });
+  expect([refused.status, await refused.json()]).toMatchObject([409, { error: { code: 'TURN_NOT_ENDED' } }]);
+  await user.fetch(`/chat/turns/${turnId}/approvals/${idOf('drive_delete')}`, {
+    method: 'POST',
+    body: { approved: false },
+  });
+  const { question, message, results, finish } = await answering;
+  expect([finish, message.tool_calls?.length]).toEqual(['tool_calls', 1]);
+  expect((await complete([question, message, ...results('In time')], { metadata })).finish).toBe('stop');
+});
+
+test('A turn that an earlier version left waiting for its client goes on with the results', async () => {
+  const { question, message, results, turnId, threadId } = await asked('Left waiting');
+  const { pool } = product.environment.database;
+  await pool.query("UPDATE turns SET status = 'waiting', terminal = 0, ended_at = NULL WHERE id = ?", [turnId]);
+  await pool.query('UPDATE threads SET active_turn_id = ? WHERE id = ?', [turnId, threadId]);
+  await pool.query('DELETE FROM messages WHERE turn_id = ? AND position = 1', [turnId]);
+  const next = await complete([question, message, ...results('After the upgrade')]);
+  expect([next.finish, next.threadId]).toEqual(['stop', threadId]);
+  expect(await user.turn(turnId)).toMatchObject({ status: 'completed', finishReason: 'tool-calls' });
 });
