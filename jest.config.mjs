@@ -1,6 +1,9 @@
 import { areasInFull, filesInFull, leftOut } from './test/support/longTests.mjs';
 
 const isLong = process.env.ATRIUM_TEST_SCOPE === 'long';
+// Other people's programs, which take gigabytes (`npm run test:clients`).
+const isPrograms = process.env.ATRIUM_TEST_SCOPE === 'clients';
+const programs = 'test/clients/programs';
 const areas = areasInFull(process.argv);
 // For the workers (`test/support/inFull.ts`).
 process.env.ATRIUM_TEST_IN_FULL = areas.join(',');
@@ -9,8 +12,8 @@ process.env.ATRIUM_TEST_IN_FULL = areas.join(',');
 export default {
   roots: ['<rootDir>/test'],
   testEnvironment: '<rootDir>/test/support/jest/environment.mjs',
-  testMatch: (isLong ? filesInFull() : ['test/**/*.test.ts']).map((file) => `<rootDir>/${file}`),
-  testPathIgnorePatterns: ['/node_modules/', ...leftOut(areas)],
+  testMatch: filesOf().map((file) => `<rootDir>/${file}`),
+  testPathIgnorePatterns: ['/node_modules/', ...(isPrograms ? [] : [`/${programs}/`]), ...leftOut(areas)],
   transform: {},
   runner: '<rootDir>/test/support/jest/runner.mjs',
   runtime: '<rootDir>/test/support/jest/runtime.mjs',
@@ -23,3 +26,8 @@ export default {
   // A deadline is against hanging, not for speed: machines differ, and a slow one must not fail.
   testTimeout: 180_000,
 };
+
+function filesOf() {
+  if (isPrograms) return [`${programs}/*.test.ts`];
+  return isLong ? filesInFull() : ['test/**/*.test.ts'];
+}

@@ -5,7 +5,8 @@ import type { CompletionBody, Conversation } from './conversation.ts';
  * no mark, so they are recognised by their templates: those of Open WebUI, opencode, Continue and LibreChat.
  */
 const firstWords: readonly RegExp[] = [
-  /^### Task:\n/,
+  // Open WebUI's template for a question about a document begins likewise.
+  /^### Task:\n(?!Respond to the user query\b)/,
   /^Generate a title for this conversation:/i,
   /^Given the following\b.{0,40}\bplease reply with a title for the chat\b/i,
   /^(?:Please )?(?:provide|generate) a concise, 5-word-or-less title for the conversation\b/i,

@@ -48,6 +48,8 @@ export const longTests = {
   'test/chaos/threeHosts.test.ts': ['computers'],
   'test/chaos/toolOutages.test.ts': ['tools'],
   'test/chaos/webhooks.test.ts': ['webhooks', 'billing'],
+  'test/clients/agents.test.ts': ['openai', 'clients'],
+  'test/clients/langchain.test.ts': ['openai', 'clients'],
   'test/clients/openaiPython.test.ts': ['openai', 'clients'],
   'test/clients/starter.test.ts': ['client', 'clients', 'openai'],
   'test/integrations/browsers/acting.test.ts': ['browsers'],

@@ -50,9 +50,11 @@ test('The same words in a chat, or with tools, are a thread like others', async 
   const tools = [{ type: 'function', function: { name: 'title', parameters: { type: 'object' } } }];
   await ask([asUser('### Task:\nWith a tool')], { tools });
   await ask([asUser('Hi'), { role: 'assistant', content: 'Hello' }, asUser('### Task:\nIn a chat')]);
+  await ask([asUser('### Task:\nRespond to the user query using the provided context.')]);
   await ask([asUser('Please, generate a title for my book')]);
   expect(await titlesOf()).toEqual([
     'Please, generate a title for my book',
+    '### Task: Respond to the user query using the provided context.',
     '### Task: In a chat',
     '### Task: With a tool',
   ]);
