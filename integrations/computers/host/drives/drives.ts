@@ -1,14 +1,14 @@
 import { once } from 'node:events';
-import { chmodSync, chownSync, rmdirSync, rmSync } from 'node:fs';
+import { chmodSync, rmdirSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { lookUntil } from '../../../../base/async.ts';
 import type { DriveBackend, DriveRoot } from '../../drives/backend.ts';
 import { createBackendServer } from '../../drives/backendServer.ts';
-import { type DaemonState, DriveDaemon, type DriveMount } from '../../drives/daemon.ts';
+import { DriveDaemon, type DriveMount } from '../../drives/daemon.ts';
 import { ifThere } from '../../system/ifThere.ts';
 import { computerLayout, type HostLayout } from '../layout.ts';
 import { isRoot } from '../machine/setUp.ts';
-import { type ComputerRecord, type ComputerRun, readRecord } from '../records.ts';
+import type { ComputerRecord, ComputerRun } from '../records.ts';
 import {
   type DrivePlace,
   missingForDrives,
@@ -19,6 +19,7 @@ import {
   takeAway,
   unshareMounts,
 } from './drivePlaces.ts';
+import { MountKeeper } from './mountKeeper.ts';
 import { type DriveReport, nothing, WantedMounts } from './wantedMounts.ts';
 
 export interface DriveOptions {
@@ -55,14 +56,10 @@ export class Drives {
   readonly #server: Server | undefined;
   readonly #missing: string | undefined;
   readonly #wanted: WantedMounts;
+  readonly #keeper: MountKeeper;
   readonly #mounting = new Map<string, Promise<void>>();
   /** What the backend says of drives that are about to be mounted. */
   readonly #roots = new Map<string, Promise<DriveRoot | undefined>>();
-  #isClosing = false;
-  #hasLooked = false;
-  #looking: Promise<void> = Promise.resolve();
-  #ensuring: Promise<DaemonState> | undefined;
-  #timer: NodeJS.Timeout | undefined;
 
   private constructor(deps: Deps) {
     const { layout, options } = deps;
@@ -84,6 +81,7 @@ export class Drives {
       stageDir: layout.driveStage,
       log: layout.driveLog,
     });
+    this.#keeper = new MountKeeper(deps, this.#daemon, this.#wanted);
   }
 
   /** Makes the folder for mounts, if this host can have them. Before any holder starts. */
@@ -103,8 +101,8 @@ export class Drives {
     }
     // The first computer that starts does not wait for it.
     if (drives.#missing === undefined)
-      drives.#ensure().catch((err) => log('warn', { err }, 'The program for drives did not start'));
-    drives.#lookLater(0);
+      drives.#keeper.ensure().catch((err) => log('warn', { err }, 'The program for drives did not start'));
+    drives.#keeper.lookLater(0);
     return drives;
   }
 
@@ -177,17 +175,17 @@ export class Drives {
     this.#wanted.add(computerId, mount);
     try {
       const isReady = () => init === undefined || seesDrive(init);
-      await Promise.all([this.#ensuring, lookUntil(isReady, Boolean, { firstMs: 1, forMs: bindMs })]);
+      await Promise.all([this.#keeper.ensuring, lookUntil(isReady, Boolean, { firstMs: 1, forMs: bindMs })]);
       const root = await this.#roots.get(computerId);
-      await this.#put(computerId, { ...mount, root }).catch(async () => {
-        await this.#ensure();
-        await this.#put(computerId, mount);
+      await this.#keeper.put(computerId, { ...mount, root }).catch(async () => {
+        await this.#keeper.ensure();
+        await this.#keeper.put(computerId, mount);
       });
     } catch (error) {
       this.#wanted.failed(computerId, error);
     }
     this.#roots.delete(computerId);
-    this.#lookLater(0);
+    this.#keeper.lookLater(0);
   }
 
   /** Unmounts the drive of a computer that has ended. Does not reject. */
@@ -212,10 +210,7 @@ export class Drives {
 
   /** Stops looking after the mounts, which stay. With `end`, also ends the daemon. */
   async close({ end }: { end: boolean }): Promise<void> {
-    this.#isClosing = true;
-    clearTimeout(this.#timer);
-    await this.#looking;
-    await this.#ensuring?.catch(() => undefined);
+    await this.#keeper.close();
     const state = await this.#daemon.state().catch(() => undefined);
     if (state !== undefined && (end || !state.mounts.some(({ mounted }) => mounted))) await this.#daemon.end(state);
     this.#server?.close();
@@ -225,68 +220,5 @@ export class Drives {
 
   async #root(computerId: string): Promise<DriveRoot | undefined> {
     return this.#deps.options.backend?.root(computerId).catch(() => undefined);
-  }
-
-  async #put(computerId: string, mount: Parameters<DriveDaemon['mount']>[1]): Promise<void> {
-    await this.#daemon.mount(computerId, mount);
-    // With a root file system of its own, the home may belong to another user than the holder.
-    const uid = readRecord(this.#deps.layout, computerId)?.uid;
-    if (uid != null) chownSync(mount.syncSocket, uid, uid);
-  }
-
-  #ensure(): Promise<DaemonState> {
-    this.#ensuring ??= this.#daemon.ensure().finally(() => {
-      this.#ensuring = undefined;
-    });
-    return this.#ensuring;
-  }
-
-  #lookLater(ms: number): void {
-    clearTimeout(this.#timer);
-    if (this.#isClosing) return;
-    this.#timer = setTimeout(() => {
-      this.#looking = this.#look().finally(() => this.#lookLater(this.#deps.watchMs));
-    }, ms).unref();
-  }
-
-  /** Starts a daemon that was killed, brings its mounts in line, and tells what has changed. */
-  async #look(): Promise<void> {
-    if (this.#wanted.isEmpty && this.#hasLooked) return;
-    try {
-      const state = (await this.#daemon.state()) ?? (this.#wanted.isEmpty ? undefined : await this.#startAgain());
-      const mounts = new Map(state?.mounts.map((mount) => [mount.computerId, mount]));
-      for (const [computerId, mount] of this.#wanted) {
-        const now = mounts.get(computerId);
-        if (now?.mounted !== true) await this.#putAgain(computerId, mount);
-        else
-          this.#wanted.tell(computerId, {
-            access: now.access,
-            pendingFiles: now.pendingFiles,
-            error: now.error || null,
-          });
-      }
-      // These computers ended while no process was their host.
-      const left = [...mounts.values()].filter((each) => each.mounted && !this.#wanted.has(each.computerId));
-      for (const { computerId } of left) await this.#daemon.unmount(computerId, 0);
-      this.#hasLooked = true;
-    } catch (error) {
-      for (const [computerId] of this.#wanted) this.#wanted.failed(computerId, error);
-    }
-  }
-
-  async #putAgain(computerId: string, mount: DriveMount): Promise<void> {
-    try {
-      await this.#put(computerId, mount);
-      // The computer may have ended meanwhile.
-      if (!this.#wanted.has(computerId)) await this.#daemon.unmount(computerId, 0);
-    } catch (error) {
-      this.#wanted.failed(computerId, error);
-    }
-  }
-
-  async #startAgain(): Promise<DaemonState> {
-    this.#deps.log('warn', {}, 'The program that mounts the drives of computers has ended; it is started again');
-    for (const [, mount] of this.#wanted) await removeDeadMount(mount.target);
-    return this.#ensure();
   }
 }
