@@ -9,6 +9,7 @@ import { driveModels } from './models.ts';
 import { joinPath } from './names.ts';
 import { type Place, placeOf } from './place.ts';
 import { isSaved, saveAsVersion } from './saveByRename.ts';
+import { takeAlong } from './takeAlong.ts';
 import {
   addItem,
   attach,
@@ -167,16 +168,25 @@ function requireEmpty({ childCount }: DriveItem): void {
 /** Puts an item, with everything below it, into the trash of its container. Throws 409 `NOT_EMPTY` if it should. */
 export async function trashItem(
   database: Database,
-  change: { itemId: string; spaceId: string; onlyIfEmpty?: boolean; ifMatch?: string | undefined } & Who,
+  change: {
+    itemId: string;
+    spaceId: string;
+    onlyIfEmpty?: boolean;
+    /** What the user has removed from the folder since then goes with it: see `takeAlong`. */
+    removedSince?: Date | undefined;
+    ifMatch?: string | undefined;
+  } & Who,
   also?: AlsoIn,
-): Promise<void> {
-  await transaction(database, async (tx) => {
+): Promise<Placed> {
+  return transaction(database, async (tx) => {
     await driveModels(tx).Drive.lock(change.spaceId, tx);
     const found = await openLiving(tx, change.spaceId, change.itemId);
     requireMatch(found.item, change.ifMatch);
     if (change.onlyIfEmpty === true) requireEmpty(found.item);
+    if (change.removedSince !== undefined) await takeAlong(found, { ...change, since: change.removedSince }, tx);
     await intoTrash(found, change, tx);
     await also?.(tx, found);
+    return found;
   });
 }
 
