@@ -1,4 +1,4 @@
-import type { Transaction } from 'sequelize';
+import { Op, type Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import { type Changer, noteAppChange } from '../apps/changes.ts';
 import type { Placed } from './changes.ts';
@@ -53,6 +53,9 @@ export async function writeFile(
   const { place: folder, isGone } = await folderOf(write, tx);
   const taken = item ?? (await DriveItem.childOf(folder.itself.id, write.name, tx));
   if (hasContentOf(taken, file)) return repeated(taken, file, false, tx);
+  if (item !== undefined && (await wasVersionOf(item, known?.version, file, tx))) {
+    return { item, place: await placeOf(tx, item), isConflict: false, isRepeated: true };
+  }
   const isConflict =
     item === undefined ? known !== undefined || taken !== null || isGone : item.version !== known?.version;
   const other = isConflict ? extendedName(write.name, write.conflictSuffix) : write.name;
@@ -73,6 +76,21 @@ export async function writeFile(
 
 function hasContentOf(item: DriveItem | null, { content }: ArrivedFile): item is DriveItem {
   return item?.sha256?.equals(content.sha256) === true;
+}
+
+/**
+ * Whether a version after the one that was changed has the content. Then an earlier request has brought it, whose program
+ * was killed before the answer, and the file was changed since.
+ */
+async function wasVersionOf(
+  { id: itemId, version: present }: DriveItem,
+  changed: number | undefined,
+  { content: { sha256 } }: ArrivedFile,
+  tx: Transaction,
+): Promise<boolean> {
+  if (changed === undefined || present <= changed + 1) return false;
+  const where = { itemId, version: { [Op.gt]: changed }, sha256 };
+  return (await driveModels(tx).DriveVersion.count({ where, transaction: tx })) > 0;
 }
 
 /** The file has the content already: the program wrote the same, or asks again after a lost answer. */
