@@ -47,6 +47,12 @@ export interface Arrived {
   file: ArrivedFile;
 }
 
+/** What a program has written. */
+export interface WrittenFile {
+  write: Write;
+  file: ArrivedFile;
+}
+
 /** A write in the transaction that places the files, so that it exists exactly when they do. */
 export type AlsoPlaced = (tx: Transaction, placed: readonly Placed[]) => Promise<void>;
 
@@ -121,7 +127,7 @@ export class UploadSession implements AsyncDisposable {
   /** `also` may run more than once. The effects of the earlier run were rolled back. */
   async place(files: readonly Arrived[], also?: AlsoPlaced): Promise<Placed[]> {
     const placed = (await this.placeKnown(files, also)) ?? (await this.placeAll(files, also));
-    for (const { file } of files) this.objects.keys.delete(file.content.objectKey);
+    for (const { file } of files) this.isKept(file);
     return placed;
   }
 
@@ -132,15 +138,28 @@ export class UploadSession implements AsyncDisposable {
   }
 
   /** Places what a program has written. */
-  async write(write: Write, file: ArrivedFile): Promise<Written> {
-    const known = await this.writeKnown(write, file);
-    const written = known ?? (await this.inOne([file], (tx) => writeFile(write, file, { ...this.deps.limits, tx })));
-    if (!written.isRepeated) this.objects.keys.delete(file.content.objectKey);
-    return written;
+  async write(written: WrittenFile): Promise<Written> {
+    const known = await this.writeKnown(written);
+    if (known !== undefined) return known;
+    const [placed] = await this.writeAll([written]);
+    if (placed === undefined) throw new Error('A file was neither placed nor refused.');
+    return placed;
   }
 
-  /** A new file in a folder that recently received one. */
-  private async writeKnown(write: Write, file: ArrivedFile): Promise<Written | undefined> {
+  /** Places several files in one transaction: all of them, or none. */
+  async writeAll(files: readonly WrittenFile[]): Promise<Written[]> {
+    const arrived = files.map(({ file }) => file);
+    const placed = await this.inOne(arrived, async (tx) => {
+      const done: Written[] = [];
+      for (const { write, file } of files) done.push(await writeFile(write, file, { ...this.deps.limits, tx }));
+      return done;
+    });
+    for (const [n, { isRepeated }] of placed.entries()) if (!isRepeated) this.isKept(arrived[n]);
+    return placed;
+  }
+
+  /** Places a new file in a folder that recently received one. Undefined if nothing was done. */
+  async writeKnown({ write, file }: WrittenFile): Promise<Written | undefined> {
     const { database, limits } = this.deps;
     const folder = write.known === undefined ? knownFoldersOf(database).folderWith(write.folderId) : undefined;
     if (!file.isReserved || folder === undefined || !isInDrive(folder.place)) return undefined;
@@ -149,7 +168,12 @@ export class UploadSession implements AsyncDisposable {
     const { quotaBytes } = limits;
     const known = { folder, name: write.name, nameInside: undefined, target, file, also: undefined, quotaBytes };
     const placed = await knownPlacerOf(database).place(database, known);
+    if (placed !== undefined) this.isKept(file);
     return placed && { ...placed, isConflict: false, isRepeated: false };
+  }
+
+  private isKept(file: ArrivedFile | undefined): void {
+    if (file !== undefined) this.objects.keys.delete(file.content.objectKey);
   }
 
   private async placeKnown(

@@ -1,4 +1,5 @@
 import { DomainError, notFound } from '../../../base/errors.ts';
+import { createFreshCache } from '../../../base/freshCache.ts';
 import type { DriveBackend, DriveEntry } from '../../../integrations/computers/drives/backend.ts';
 import type { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import type { DriveAuthority } from '../../../models/computers/driveAuthority.ts';
@@ -17,7 +18,8 @@ import { changesSince, revisionsOf } from '../../../models/drive/feed.ts';
 import { driveModels } from '../../../models/drive/models.ts';
 import { isSavedAs } from '../../../models/drive/saveByRename.ts';
 import { contentOf } from '../../../models/drive/versions.ts';
-import { isInDrive } from '../../../models/drive/writeFile.ts';
+import { isInDrive, type Written } from '../../../models/drive/writeFile.ts';
+import { installationOf } from '../../../models/installation/installation.ts';
 import type { CommonDeps } from '../../deps.ts';
 import { DriveAuthorities } from './authorities.ts';
 import { DriveWatch } from './driveWatch.ts';
@@ -27,6 +29,8 @@ import { FileWriter } from './fileWriter.ts';
 const pageSize = 5_000;
 const itemId = /^itm_[0-9A-HJKMNP-TV-Z]{26}$/;
 const maxTargetBytes = 4_095;
+/** A revision that no drive has reached. A reader that has it forgets what it knows. */
+const future = Number.MAX_SAFE_INTEGER;
 
 type Deps = Pick<CommonDeps, 'config' | 'database' | 'logger'> & { storage: ObjectStore };
 
@@ -37,6 +41,11 @@ export function createDriveBackend(deps: Deps): DriveBackend {
   const watch = new DriveWatch(deps);
   const writer = new FileWriter(deps);
   const { quotaBytes, maxFileBytes } = config.drive;
+  // It changes by a restore, during which no worker runs.
+  const epochs = createFreshCache(async () => (await installationOf(database)).identity, {
+    maxAgeMs: Number.POSITIVE_INFINITY,
+  });
+  const epochOf = () => epochs.get('');
   const freeOf = (usedBytes: number) => (quotaBytes === 0 ? null : Math.max(0, quotaBytes - usedBytes));
 
   async function entryOf(item: DriveItem): Promise<DriveEntry> {
@@ -79,10 +88,11 @@ export function createDriveBackend(deps: Deps): DriveBackend {
   return {
     async root(computerId) {
       const { spaceId, userId, access } = await authorities.now(computerId);
+      const epoch = await epochOf();
       // Read before the item: what changes meanwhile is told later.
       const { revision = 0, usedBytes = 0 } = (await driveModels(database).Drive.findByPk(spaceId)) ?? {};
       const root = await findRoot(database, { spaceId, containerId: driveContainerId, userId: userId ?? spaceId });
-      return { item: await entryOf(root), revision, access, freeBytes: freeOf(usedBytes), maxFileBytes };
+      return { item: await entryOf(root), epoch, revision, access, freeBytes: freeOf(usedBytes), maxFileBytes };
     },
 
     async children(computerId, folderId, after) {
@@ -112,6 +122,22 @@ export function createDriveBackend(deps: Deps): DriveBackend {
       return { ...(await changed(Promise.resolve(written))), conflict: written.isConflict };
     },
 
+    async writeSmall(computerId, files) {
+      const authority = await authorities.toSend(computerId);
+      const outcomes = await writer.writeSmall(authority, files);
+      watch.tell();
+      const written = outcomes.filter((outcome): outcome is Written => !(outcome instanceof Error));
+      const entries = await entriesOf(
+        database,
+        written.map(({ item }) => item),
+      );
+      return outcomes.map((outcome) => {
+        if (outcome instanceof Error) return outcome;
+        const item = entries[written.indexOf(outcome)];
+        return item === undefined ? notFound('item') : { item, conflict: outcome.isConflict };
+      });
+    },
+
     async make(computerId, { id, parentId, name, target }) {
       const authority = await authorities.toWrite(computerId);
       if (!itemId.test(id)) throw new DomainError('unprocessable', 'INVALID_ID', 'That is no id of an item.');
@@ -134,16 +160,19 @@ export function createDriveBackend(deps: Deps): DriveBackend {
       return changed(moveItem(database, { ...change, replacesFolder: replace, asVersion: config.drive }));
     },
 
-    async trash(computerId, { itemId: id, onlyIfEmpty }) {
+    async trash(computerId, { itemId: id, onlyIfEmpty, removedSinceMs }) {
       const authority = await authorities.toWrite(computerId);
       const { spaceId, userId } = authority;
+      const removedSince = removedSinceMs === undefined ? undefined : timeOf(removedSinceMs);
       try {
         await open(authority, id);
-        await trashItem(database, { itemId: id, spaceId, userId, onlyIfEmpty });
+        const { item } = await trashItem(database, { itemId: id, spaceId, userId, onlyIfEmpty, removedSince });
         watch.tell();
+        return { revision: item.revision };
       } catch (error) {
         // An earlier attempt, or somebody else, has removed it.
         if (!(error instanceof DomainError) || error.kind !== 'notFound') throw error;
+        return { revision: 0 };
       }
     },
 
@@ -158,14 +187,20 @@ export function createDriveBackend(deps: Deps): DriveBackend {
       return changed(changeAttributes(database, { itemId: id, spaceId, userId, says }));
     },
 
-    async changes(computerId, after, waitMs, signal) {
+    async changes(computerId, { after, epoch: known }, waitMs, signal) {
       const { spaceId, access } = await authorities.now(computerId);
-      if (authorities.isTold(computerId, access)) {
+      const epoch = await epochOf();
+      const isOther = known !== undefined && known !== epoch;
+      let present = access;
+      if (waitMs > 0 && !isOther && authorities.isTold(computerId, access)) {
         const revision = (await revisionsOf(database, [spaceId])).get(spaceId) ?? 0;
-        if (revision === after) await watch.wait({ computerId, spaceId, after, access }, { waitMs, signal });
+        if (revision === after) {
+          await watch.wait({ computerId, spaceId, after, access }, { waitMs, signal });
+          signal.throwIfAborted();
+          ({ access: present } = await authorities.now(computerId));
+        }
       }
-      const { access: present } = await authorities.now(computerId);
-      const { revision, usedBytes, reset, placed } = await changesSince(database, spaceId, after);
+      const { revision, usedBytes, reset, placed } = await changesSince(database, spaceId, isOther ? future : after);
       const own = placed.filter(({ item, place }) => place.containerId === driveContainerId && !item.isRoot);
       const entries = await entriesOf(
         database,
@@ -173,7 +208,7 @@ export function createDriveBackend(deps: Deps): DriveBackend {
       );
       const items = entries.map((entry, n) => ({ ...entry, live: isShown(own[n]) }));
       authorities.told(computerId, present);
-      return { revision, access: present, freeBytes: freeOf(usedBytes), reset, items };
+      return { epoch, revision, access: present, freeBytes: freeOf(usedBytes), reset, items };
     },
   };
 }

@@ -1,12 +1,13 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { keepBounded } from '../../../base/freshCache.ts';
-import type { DriveWrite } from '../../../integrations/computers/drives/backend.ts';
+import type { DriveWrite, SmallFile } from '../../../integrations/computers/drives/backend.ts';
 import type { ObjectStore } from '../../../integrations/storage/objectStore.ts';
 import { appendAudit } from '../../../models/audit/audit.ts';
 import { transaction } from '../../../models/database/database.ts';
 import { checkName } from '../../../models/drive/names.ts';
-import { UploadSession } from '../../../models/drive/uploadSession.ts';
+import { UploadSession, type WrittenFile } from '../../../models/drive/uploadSession.ts';
 import type { Written } from '../../../models/drive/writeFile.ts';
+import { type Outcome, outcomeOf, writeTogether } from '../../../models/drive/writeTogether.ts';
 import type { CommonDeps } from '../../deps.ts';
 import type { WriteAuthority } from './authorities.ts';
 import { timeOf } from './entries.ts';
@@ -36,26 +37,61 @@ export class FileWriter {
   }
 
   async write(authority: WriteAuthority, write: DriveWrite, bytes: Readable): Promise<Written> {
+    await using upload = this.#session(authority);
+    const file = await this.#receive(upload, authority, write, bytes);
+    // `await` is needed: what is not placed when this function returns is removed.
+    return await this.#written(authority, write, await upload.write(file));
+  }
+
+  /** Like `write`, for several small files. */
+  async writeSmall(authority: WriteAuthority, files: readonly SmallFile[]): Promise<Outcome[]> {
+    await using upload = this.#session(authority);
+    const received = await Promise.all(
+      files.map(({ write, bytes }) => outcomeOf(this.#receive(upload, authority, write, [bytes]))),
+    );
+    const arrived = received.filter((file): file is WrittenFile => !(file instanceof Error));
+    const outcomes = await writeTogether(this.#deps.database, upload, arrived);
+    const done: Outcome[] = [];
+    for (const [n, { write }] of files.entries()) {
+      const file = received[n];
+      const outcome = file instanceof Error || file === undefined ? file : outcomes.get(file);
+      const written = outcome ?? new Error('A file was neither placed nor refused.');
+      done.push(written instanceof Error ? written : await outcomeOf(this.#written(authority, write, written)));
+    }
+    return done;
+  }
+
+  #session({ spaceId }: WriteAuthority): UploadSession {
     const { database, storage, config } = this.#deps;
-    const { spaceId, userId } = authority;
-    const { parentId: folderId, name, known, session, sizeBytes } = write;
+    return new UploadSession({ database, store: storage, limits: config.drive }, spaceId);
+  }
+
+  /** Stores the bytes. */
+  async #receive(
+    upload: UploadSession,
+    { spaceId, userId, name: computerName }: WriteAuthority,
+    write: DriveWrite,
+    bytes: AsyncIterable<Buffer> | Iterable<Buffer>,
+  ): Promise<WrittenFile> {
+    const { parentId: folderId, name, known, sizeBytes } = write;
     checkName(name);
     const modifiedAt = timeOf(write.modifiedAtMs);
     const says = { modifiedAt, isExecutable: write.executable };
-    const writer = this.#writerOf(write);
-    await using upload = new UploadSession({ database, store: storage, limits: config.drive }, spaceId);
-    const file = await upload.receiveWritten(bytes, name, sizeBytes);
-    const conflictSuffix = suffixOf(authority.name, modifiedAt);
-    const supersedes = writer?.version;
-    // `await` is needed: what is not placed when this function returns is removed.
-    const written = await upload.write(
-      { spaceId, userId, folderId, name, known, conflictSuffix, supersedes },
-      { ...file, says },
-    );
+    const supersedes = this.#writerOf(write)?.version;
+    const conflictSuffix = suffixOf(computerName, modifiedAt);
+    const file = await upload.receiveWritten(Readable.from(bytes), name, sizeBytes);
+    return {
+      write: { spaceId, userId, folderId, name, known, conflictSuffix, supersedes },
+      file: { ...file, says },
+    };
+  }
+
+  async #written(authority: WriteAuthority, write: DriveWrite, written: Written): Promise<Written> {
+    const { session } = write;
     if (written.isConflict && !written.isRepeated) await this.#tellConflict(authority, written);
     if (session !== undefined && !written.isConflict) {
       const { id, version } = written.item;
-      const sinceMs = writer?.sinceMs ?? Date.now();
+      const sinceMs = this.#writerOf(write)?.sinceMs ?? Date.now();
       keepBounded(this.#writers, mostSessions, id, { session, version, sinceMs });
     }
     return written;

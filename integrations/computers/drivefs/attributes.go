@@ -15,6 +15,9 @@ func (d *drive) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name strin
 	if status != fuse.OK {
 		return status
 	}
+	if err := d.waitForLeft(cancel, parent, name); err != nil {
+		return d.status(err)
+	}
 	n := d.child(parent, name)
 	if parent.isLocal || n != nil && n.isLocal {
 		if n, status = d.findLocal(parent, name); status != fuse.OK && status != fuse.ENOENT {

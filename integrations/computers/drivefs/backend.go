@@ -43,8 +43,10 @@ type item struct {
 
 // backend asks the worker for one computer. It has connections of its own, so that it waits for no other computer.
 type backend struct {
-	base   string
-	client *http.Client
+	base     string
+	client   *http.Client
+	together *together
+	alone    chan struct{} // one place for each request with a large content
 }
 
 func newBackend(socket, computerID string) *backend {
@@ -54,7 +56,10 @@ func newBackend(socket, computerID string) *backend {
 	}
 	transport := &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second,
 		DisableCompression: true, WriteBufferSize: 128 << 10, ReadBufferSize: 64 << 10}
-	return &backend{"http://worker/computers/" + url.PathEscape(computerID), &http.Client{Transport: transport}}
+	b := &backend{base: "http://worker/computers/" + url.PathEscape(computerID),
+		client: &http.Client{Transport: transport}, alone: make(chan struct{}, maxSends)}
+	b.together = &together{backend: b}
+	return b
 }
 
 // A connection whose reads and writes end if the other side is silent.
@@ -129,6 +134,7 @@ func (b *backend) send(ctx context.Context, method, path string, query url.Value
 
 type rootAnswer struct {
 	Item         item   `json:"item"`
+	Epoch        string `json:"epoch"`
 	Revision     int64  `json:"revision"`
 	Access       string `json:"access"`
 	FreeBytes    *int64 `json:"freeBytes"`

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"maps"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -18,6 +18,8 @@ const (
 )
 
 type changesAnswer struct {
+	// Another one than before says that the revisions count anew, as those of a restored database do.
+	Epoch     string `json:"epoch"`
 	Revision  int64  `json:"revision"`
 	Access    string `json:"access"`
 	FreeBytes *int64 `json:"freeBytes"`
@@ -25,30 +27,72 @@ type changesAnswer struct {
 	Items     []item `json:"items"`
 }
 
-// follow brings what changes on the drive to the tree and to the kernel, until the context ends.
+// follow brings what changes on the drive to the tree and to the kernel, until the context ends. It asks again when an
+// answer has come, so answers are applied in the order of the changes.
 func (d *drive) follow(ctx context.Context) {
 	pause := changesPause
 	for ctx.Err() == nil {
-		d.mu.Lock()
-		query := url.Values{"after": {strconv.FormatInt(d.revision, 10)},
-			"waitMs": {strconv.FormatInt(changesWait.Milliseconds(), 10)}}
-		d.mu.Unlock()
-		var answer changesAnswer
-		if err := d.outbox.backend.askOnce(ctx, "GET", "/changes", query, nil, &answer); err != nil {
-			if isStatus(err, 403) || isStatus(err, 404) {
-				d.allowNothing() // there is no such computer any more
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(pause):
-			}
-			pause = min(2*pause, maxChangesWait)
+		err := d.followOnce(ctx)
+		if err == nil {
+			pause = changesPause
 			continue
 		}
-		pause = changesPause
-		d.mu.Lock()
+		if isStatus(err, 403) || isStatus(err, 404) {
+			d.allowNothing() // there is no such computer any more
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, maxChangesWait)
+	}
+}
+
+// followOnce applies the next changes, for which it waits unless somebody wants to know now.
+func (d *drive) followOnce(ctx context.Context) error {
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	d.mu.Lock()
+	callers := d.refreshers
+	d.refreshers = nil
+	wait := changesWait
+	d.stopWaiting = stop
+	if len(callers) > 0 {
+		wait, d.stopWaiting = 0, nil
+	}
+	query := url.Values{"after": {strconv.FormatInt(d.revision, 10)}, "epoch": {d.epoch},
+		"waitMs": {strconv.FormatInt(wait.Milliseconds(), 10)}}
+	d.mu.Unlock()
+	var answer changesAnswer
+	err := d.outbox.backend.askOnce(asking, "GET", "/changes", query, nil, &answer)
+	d.mu.Lock()
+	d.stopWaiting = nil
+	if err == nil {
 		d.take(&answer)
-		d.mu.Unlock()
+	}
+	isWanted := len(d.refreshers) > 0
+	d.mu.Unlock()
+	for _, done := range callers {
+		d.notes.add(note{done: done})
+	}
+	if err != nil && isWanted && asking.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// refresh returns when the kernel knows what had changed before, or the context ends.
+func (d *drive) refresh(ctx context.Context) {
+	done := make(chan struct{})
+	d.mu.Lock()
+	d.refreshers = append(d.refreshers, done)
+	if d.stopWaiting != nil {
+		d.stopWaiting()
+	}
+	d.mu.Unlock()
+	select {
+	case <-done:
+	case <-ctx.Done():
 	}
 }
 
@@ -70,6 +114,9 @@ func (d *drive) take(answer *changesAnswer) {
 		d.tellOfAll()
 	}
 	if answer.Reset {
+		for _, n := range d.items {
+			n.item.Revision = 0 // all that is listed from now on is as new, also after a restore of the database
+		}
 		for _, n := range d.containers {
 			n.isLoaded, n.isStale, n.sorted = false, true, nil
 		}
@@ -79,7 +126,10 @@ func (d *drive) take(answer *changesAnswer) {
 	for _, it := range answer.Items {
 		d.apply(it)
 	}
-	d.revision = answer.Revision
+	d.revision, d.epoch = answer.Revision, answer.Epoch
+	if d.loadings == 0 { // a listing from before a removal may still come
+		maps.DeleteFunc(d.removed, func(_ string, revision int64) bool { return revision <= answer.Revision })
+	}
 	if len(d.nodes) > maxNodes {
 		d.trim()
 	}
@@ -114,15 +164,8 @@ func (n *node) canForget() bool {
 // apply brings one changed item to the tree. What is known to be newer stays. mu is held.
 func (d *drive) apply(it item) {
 	n := d.items[it.ID]
-	if d.removed[it.ID] {
-		// Removed here. An older change may still come, but no later one before this.
-		if !it.Live {
-			delete(d.removed, it.ID)
-			for _, folder := range d.containers {
-				folder.during = slices.DeleteFunc(folder.during, func(each item) bool { return each.ID == it.ID })
-			}
-		}
-		return
+	if removed, ok := d.removed[it.ID]; ok && it.Revision <= removed {
+		return // an older change, or the removal
 	}
 	if n != nil && (it.Revision <= n.item.Revision || n == d.root) {
 		return
@@ -167,6 +210,7 @@ func (d *drive) apply(it item) {
 type note struct {
 	number uint64
 	name   string
+	done   chan struct{} // nothing of this, but closed when the kernel has all earlier notes
 }
 
 // tellOfNode makes the kernel ask again for a node. mu is held.
@@ -184,7 +228,7 @@ func (d *drive) tellOfName(parent *node, name string) {
 	parent.isStale = true
 	parent.modified = time.Now()
 	if parent.lookups > 0 || parent == d.root {
-		d.notes.add(note{parent.number, name})
+		d.notes.add(note{number: parent.number, name: name})
 		d.notes.add(note{number: parent.number})
 	}
 }
@@ -199,7 +243,7 @@ func (d *drive) tellOfAll() {
 		d.notes.add(note{number: n.number})
 		for _, child := range n.children {
 			if child.lookups > 0 {
-				d.notes.add(note{n.number, child.name})
+				d.notes.add(note{number: n.number, name: child.name})
 			}
 		}
 	}

@@ -78,10 +78,11 @@ func (d *drive) reenter(n *node, w *writing) error {
 
 // forgetEntry takes back what was to be sent. mu is held.
 func (d *drive) forgetEntry(w *writing) {
-	if w.entry != nil && w.entry != w.current {
-		d.outbox.journal.remove(w.entry.Number)
+	for _, each := range w.takeEntries() {
+		if each != w.current {
+			d.outbox.journal.remove(each.Number)
+		}
 	}
-	w.entry = nil
 }
 
 // retire ends the state of a file that is neither open for writing nor unsent. w.mu and mu are held.
@@ -132,7 +133,7 @@ func (d *drive) sendOpen(n *node) {
 	if w == nil {
 		return
 	}
-	d.inTurn(d.ended, func() { d.sendNow(d.ended, n) })
+	d.inTurn(d.ended, n, func() { d.sendNow(d.ended, n) })
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	w.isWaiting = false

@@ -99,7 +99,18 @@ func statusOf(err error) int {
 	return 503
 }
 
-// serveSync makes a computer's own socket. Whoever runs its holder may ask for a sync there, and for nothing else.
+// How long a program that is about to start waits for the news of its drive.
+const refreshPatience = 250 * time.Millisecond
+
+func (d *drive) answerRefresh(w http.ResponseWriter, r *http.Request) {
+	ctx, stop := context.WithTimeout(r.Context(), refreshPatience)
+	defer stop()
+	d.refresh(ctx)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// serveSync makes a computer's own socket. Whoever runs its holder may ask there that what was written is on the drive,
+// and that what has changed on the drive is here, and for nothing else.
 func (d *drive) serveSync() error {
 	if d.spec.SyncSocket == "" {
 		return nil
@@ -114,6 +125,7 @@ func (d *drive) serveSync() error {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /sync", d.answerSync)
+	mux.HandleFunc("POST /refresh", d.answerRefresh)
 	server := &http.Server{Handler: mux}
 	go server.Serve(listener)
 	context.AfterFunc(d.ended, func() { server.Close() })

@@ -12,7 +12,9 @@ import (
 )
 
 const (
-	maxSends = 4
+	// Contents of one computer that are sent at once: large ones, and small ones.
+	maxSends      = 4
+	maxSmallSends = 2 * maxTogetherRequests * maxTogetherFiles
 	// For the requests of one computer that wait for the worker. It can have any number of them.
 	maxRequestBytes = 64 << 20
 )
@@ -25,6 +27,7 @@ type mountSpec struct {
 	UID        uint32 `json:"uid"`
 	GID        uint32 `json:"gid"`
 	LocalDir   string `json:"localDir"`
+	AsideDir   string `json:"asideDir"`
 	SyncSocket string `json:"syncSocket"`
 	// What the worker would answer to GET /root. It sends this along, so that a computer that starts does not wait.
 	Root *rootAnswer `json:"root"`
@@ -47,11 +50,12 @@ type drive struct {
 	localUID int
 	localGID int
 	notes    *notes
-	sends    chan struct{} // one place for each request that sends a content
-	ended    context.Context
-	end      context.CancelFunc
-	served   chan struct{}
-	server   *fuse.Server
+	// One place for each content that is sent.
+	sends, smallSends chan struct{}
+	ended             context.Context
+	end               context.CancelFunc
+	served            chan struct{}
+	server            *fuse.Server
 
 	mu         sync.Mutex
 	lastNumber uint64
@@ -60,13 +64,18 @@ type drive struct {
 	containers map[string]*node // folders, by the id that their children have as parent
 	root       *node
 	revision   int64
+	epoch      string
 	access     string
 	freeBytes  *int64 // nil: no quota
 	maxFile    int64
-	removed    map[string]bool // items that were removed here, until the changes say so
+	removed    map[string]int64 // items that were removed here, and with which revision
+	loadings   int              // folders that are being listed
 	unsent     map[*node]bool
 	// Bytes of files that are not sent, which the drive does not count yet.
 	unsentBytes int64
+	// Ends the request for changes that waits for some. nil: there is none.
+	stopWaiting func()
+	refreshers  []chan struct{} // closed when what has changed by now is known here
 
 	handles handles
 	parts   *parts
@@ -76,8 +85,8 @@ type drive struct {
 func mountDrive(ctx context.Context, spec mountSpec, o *outbox, c *cache) (*drive, error) {
 	d := &drive{RawFileSystem: fuse.NewDefaultRawFileSystem(), spec: spec, outbox: o, cache: c,
 		owner: fuse.Owner{Uid: spec.UID, Gid: spec.GID}, notes: newNotes(), sends: make(chan struct{}, maxSends),
-		served: make(chan struct{}), nodes: map[uint64]*node{}, items: map[string]*node{},
-		containers: map[string]*node{}, removed: map[string]bool{}, unsent: map[*node]bool{}}
+		smallSends: make(chan struct{}, maxSmallSends), served: make(chan struct{}), nodes: map[uint64]*node{}, items: map[string]*node{},
+		containers: map[string]*node{}, removed: map[string]int64{}, unsent: map[*node]bool{}}
 	d.handles.open = map[uint64]*handle{}
 	d.parts = newParts(d)
 	d.ended, d.end = context.WithCancel(context.Background())
@@ -88,7 +97,8 @@ func mountDrive(ctx context.Context, spec mountSpec, o *outbox, c *cache) (*driv
 			return nil, err
 		}
 	}
-	d.revision, d.access, d.freeBytes, d.maxFile = root.Revision, root.Access, root.FreeBytes, root.MaxFileBytes
+	d.revision, d.epoch, d.access = root.Revision, root.Epoch, root.Access
+	d.freeBytes, d.maxFile = root.FreeBytes, root.MaxFileBytes
 	root.Item.Kind = "folder"
 	d.root = d.know(root.Item)
 	if d.root.number != fuse.FUSE_ROOT_ID {
@@ -100,6 +110,7 @@ func mountDrive(ctx context.Context, spec mountSpec, o *outbox, c *cache) (*driv
 	if err := unmountDead(spec.Target); err != nil {
 		return nil, err
 	}
+	o.attach(d)
 	isRoot := os.Geteuid() == 0
 	server, err := fuse.NewServer(d, spec.Target, &fuse.MountOptions{
 		FsName: "drive", Name: "atrium", AllowOther: isRoot, DirectMountStrict: isRoot,
@@ -108,6 +119,7 @@ func mountDrive(ctx context.Context, spec mountSpec, o *outbox, c *cache) (*driv
 		MaxInflightRequestBytes:  maxRequestBytes,
 	})
 	if err != nil {
+		o.attach(nil)
 		d.closeLocal()
 		return nil, fmt.Errorf("mount: %w", err)
 	}
@@ -140,6 +152,7 @@ func (d *drive) close(timeout time.Duration) error {
 	d.allowNothing() // nobody would take it away later
 	close(d.notes.isEnded)
 	d.leaveUnsent()
+	d.outbox.attach(nil)
 	d.closeLocal()
 	return err
 }

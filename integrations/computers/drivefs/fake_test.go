@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"sort"
 	"strconv"
 	"strings"
@@ -23,20 +25,25 @@ type fake struct {
 	socket string
 	server *http.Server
 
-	mu       sync.Mutex
-	changed  *sync.Cond
-	items    map[string]*fakeItem
-	revision int64
-	access   string
-	free     *int64
-	lastID   int
-	listed   map[string][]*fakeItem
-	requests []string // method and path, with what they change
-	refuse   func(r *http.Request) int
-	isAway   bool
-	resets   bool
-	paused   chan struct{} // PUTs wait until it is closed
-	slow     func(r *http.Request)
+	mu           sync.Mutex
+	changed      *sync.Cond
+	items        map[string]*fakeItem
+	revision     int64
+	epoch        string
+	access       string
+	free         *int64
+	lastID       int
+	listed       map[string][]*fakeItem
+	requests     []string         // method and path, with what they change
+	together     []int            // how many files came in one request
+	since        map[string]int64 // of folders in the trash: since when their files were removed
+	refuse       func(r *http.Request) int
+	isAway       bool
+	resets       bool
+	losesAnswers bool          // of small files
+	puttings     int           // requests with contents that have come
+	paused       chan struct{} // PUTs wait until it is closed
+	slow         func(r *http.Request)
 }
 
 type fakeItem struct {
@@ -50,7 +57,7 @@ const rootID = "itm_root"
 
 func newFake(t testing.TB) *fake {
 	f := &fake{t: t, socket: t.TempDir() + "/backend", items: map[string]*fakeItem{}, access: "write",
-		listed: map[string][]*fakeItem{}}
+		listed: map[string][]*fakeItem{}, since: map[string]int64{}, epoch: "ins_1"}
 	f.changed = sync.NewCond(&f.mu)
 	f.items[rootID] = &fakeItem{item: item{ID: rootID, Kind: "folder", Live: true}}
 	f.listen()
@@ -73,16 +80,17 @@ func (f *fake) away() { f.server.Close() }
 func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/computers/"), "/", 2)
 	path := "/" + parts[1]
-	query := r.URL.Query()
 	var body map[string]any
 	var content []byte
-	if r.Method == "PUT" {
+	isPut := r.Method == "PUT" || r.Method == "POST" && path == "/files"
+	if isPut {
 		var err error
 		if content, err = io.ReadAll(r.Body); err != nil {
 			return // the program was killed while it sent
 		}
 		f.mu.Lock()
 		paused := f.paused
+		f.puttings++
 		f.mu.Unlock()
 		if paused != nil {
 			<-paused
@@ -96,12 +104,51 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	if slow != nil {
 		slow(r)
 	}
-	text := func(name string) string { value, _ := body[name].(string); return value }
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r.Context().Err() != nil {
 		return // the program was killed
 	}
+	if path == "/files" && r.Method == "POST" {
+		f.puts(w, r, content)
+		if f.losesAnswers {
+			panic(http.ErrAbortHandler) // as if it were killed then
+		}
+		return
+	}
+	f.answer(w, r, path, body, content)
+}
+
+// puts answers for several files in one request as if each had one of its own.
+func (f *fake) puts(w http.ResponseWriter, r *http.Request, content []byte) {
+	line, rest, _ := bytes.Cut(content, []byte("\n"))
+	var about struct{ Files []putFields }
+	if err := json.Unmarshal(line, &about); err != nil {
+		f.t.Errorf("the files of a request are not described: %v", err)
+	}
+	f.together = append(f.together, len(about.Files))
+	answers := []json.RawMessage{}
+	for _, each := range about.Files {
+		query := url.Values{"parentId": {each.ParentID}, "name": {each.Name}, "session": {each.Session},
+			"modifiedAtMs": {fmt.Sprint(each.ModifiedAtMs)}, "executable": {fmt.Sprint(each.Executable)}}
+		if each.ItemID != "" {
+			query.Set("itemId", each.ItemID)
+			query.Set("baseVersion", fmt.Sprint(each.BaseVersion))
+		}
+		alone := r.Clone(r.Context())
+		alone.Method, alone.URL.RawQuery = "PUT", query.Encode()
+		recorder := httptest.NewRecorder()
+		f.answer(recorder, alone, "/files", nil, rest[:each.Size])
+		answers = append(answers, bytes.TrimSpace(recorder.Body.Bytes()))
+		rest = rest[each.Size:]
+	}
+	answer(w, 200, map[string]any{"files": answers})
+}
+
+// answer answers one request. mu is held.
+func (f *fake) answer(w http.ResponseWriter, r *http.Request, path string, body map[string]any, content []byte) {
+	query := r.URL.Query()
+	text := func(name string) string { value, _ := body[name].(string); return value }
 	if path != "/changes" {
 		f.requests = append(f.requests, r.Method+" "+path)
 	}
@@ -117,7 +164,7 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.Method + " " + path {
 	case "GET /root":
-		answer(w, 200, map[string]any{"item": f.items[rootID].item, "revision": f.revision, "access": f.access,
+		answer(w, 200, map[string]any{"item": f.items[rootID].item, "epoch": f.epoch, "revision": f.revision, "access": f.access,
 			"freeBytes": f.free, "maxFileBytes": int64(1 << 30)})
 	case "GET /children":
 		f.children(w, query.Get("folderId"), query.Get("after"))
@@ -145,9 +192,12 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		} else if body["onlyIfEmpty"] == true && len(f.in(it.ID)) > 0 {
 			f.fail(w, 409, "NOT_EMPTY")
 		} else {
+			if since, ok := body["removedSinceMs"].(float64); ok {
+				f.since[it.Name] = int64(since)
+			}
 			it.Live = false
 			f.touch(it)
-			w.WriteHeader(204)
+			answer(w, 200, map[string]any{"revision": f.revision})
 		}
 	case "POST /attributes":
 		it := f.items[text("itemId")]
@@ -218,8 +268,13 @@ func (f *fake) changes(w http.ResponseWriter, r *http.Request) {
 	access := f.access
 	stop := time.AfterFunc(2*time.Second, f.changed.Broadcast)
 	defer stop.Stop()
-	isNews := func() bool { return f.revision > after || f.access != access || f.resets }
-	for began := time.Now(); !isNews() && time.Since(began) < 2*time.Second; {
+	patience := 2 * time.Second
+	if r.URL.Query().Get("waitMs") == "0" {
+		patience = 0
+	}
+	isOther := func() bool { return f.epoch != r.URL.Query().Get("epoch") }
+	isNews := func() bool { return f.revision > after || f.access != access || f.resets || isOther() }
+	for began := time.Now(); !isNews() && time.Since(began) < patience && r.Context().Err() == nil; {
 		f.changed.Wait()
 	}
 	items := []item{}
@@ -228,9 +283,9 @@ func (f *fake) changes(w http.ResponseWriter, r *http.Request) {
 			items = append(items, it.item)
 		}
 	}
-	resets := f.resets
+	resets := f.resets || isOther()
 	f.resets = false
-	answer(w, 200, map[string]any{"revision": f.revision, "access": f.access, "freeBytes": f.free, "reset": resets,
+	answer(w, 200, map[string]any{"epoch": f.epoch, "revision": f.revision, "access": f.access, "freeBytes": f.free, "reset": resets,
 		"items": items})
 }
 

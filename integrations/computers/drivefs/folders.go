@@ -57,6 +57,7 @@ func (d *drive) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryLi
 }
 
 func (d *drive) ReadDirPlus(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	hasLeft := d.outbox.hasLeft() // then the kernel looks each name up, which waits for those
 	return d.readDir(in, func(each dirEntry) bool {
 		entry := out.AddDirLookupEntry(fuse.DirEntry{Name: each.name, Mode: each.mode, Ino: each.number()})
 		if entry == nil {
@@ -64,7 +65,7 @@ func (d *drive) ReadDirPlus(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEnt
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if n := each.node; n != nil && !n.isLocal && !n.isGone && n.name == each.name {
+		if n := each.node; !hasLeft && n != nil && !n.isLocal && !n.isGone && n.name == each.name {
 			d.show(n, entry)
 		}
 		return true

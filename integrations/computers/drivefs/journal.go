@@ -35,6 +35,8 @@ type entry struct {
 	Executable   bool   `json:"executable"`
 	Session      string `json:"session"`
 	Size         int64  `json:"size"`
+	// Since when the worker has refused it for good. Guarded by the outbox's mu.
+	refusedAt time.Time
 	// The hash of the data. Empty if the data was synced before the entry was written.
 	Sha256 string `json:"sha256"`
 }

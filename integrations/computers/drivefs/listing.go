@@ -29,6 +29,7 @@ func (d *drive) load(ctx context.Context, folder *node) error {
 		other := folder.loading
 		if other == nil {
 			folder.loading = make(chan struct{})
+			d.loadings++
 			folder.during = nil
 		}
 		d.mu.Unlock()
@@ -50,6 +51,7 @@ func (d *drive) listFolder(ctx context.Context, folder *node) error {
 	defer d.mu.Unlock()
 	close(folder.loading)
 	folder.loading = nil
+	d.loadings--
 	if err != nil {
 		return err
 	}
@@ -71,8 +73,9 @@ func (d *drive) listFolder(ctx context.Context, folder *node) error {
 	}
 	isAgain := folder.wasListed // so the kernel may know names that have changed since
 	for _, it := range items {
-		if !isName(it.Name) || d.removed[it.ID] {
-			continue
+		removed := d.removed[it.ID]
+		if !isName(it.Name) || removed > revision && it.Revision <= removed {
+			continue // it was removed after the listing
 		}
 		if known := d.items[it.ID]; known != nil && known.item.Revision > it.Revision && known.parent != folder {
 			continue // moved away since

@@ -31,6 +31,8 @@ func run() error {
 	stageDir := flag.String("stage", "", "a folder for contents that are not sent yet")
 	cacheBytes := flag.Int64("cache-bytes", defaultCacheBytes, "the size of the cache")
 	flag.DurationVar(&patience, "patience", patience, "how long a request is repeated without an answer")
+	flag.DurationVar(&asidePatience, "aside-after", asidePatience,
+		"how long files wait that the person may not send any more, before they are put into the home")
 	flag.Parse()
 	if *backendSocket == "" || *controlSocket == "" || *cacheDir == "" || *stageDir == "" {
 		return fmt.Errorf("usage: atrium-drivefs --backend SOCK --control SOCK --cache DIR --stage DIR")

@@ -53,6 +53,7 @@ type node struct {
 	listed        int64         // the revision that the listing has at least
 	used          time.Time     // when a name in it was last asked for
 	isPrefetching bool
+	removals      removals
 	ignore        *ignoreRules // of the folder's .driveignore
 	// Set for a file that is being written or was not sent yet.
 	writing *writing

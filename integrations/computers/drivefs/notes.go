@@ -41,9 +41,12 @@ func (q *notes) pass(server *fuse.Server) {
 		q.waiting = nil
 		q.mu.Unlock()
 		for _, each := range waiting {
-			if each.name == "" {
+			switch {
+			case each.done != nil:
+				close(each.done)
+			case each.name == "":
 				server.InodeNotify(each.number, 0, 0)
-			} else {
+			default:
 				server.EntryNotify(each.number, each.name)
 			}
 		}

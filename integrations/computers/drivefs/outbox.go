@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,6 +29,10 @@ type outbox struct {
 	isSending bool
 	isEmpty   chan struct{} // closed while nothing is left
 	failure   string
+	// Of the mount, while there is one. It hears of each entry that was sent, and has the home for those that never can be.
+	mounted *drive
+	aside   aside
+	isNews  chan struct{} // closed when an entry was sent, or refused
 }
 
 func openOutbox(computerID, stageDir string, b *backend, c *cache) (*outbox, error) {
@@ -35,7 +40,8 @@ func openOutbox(computerID, stageDir string, b *backend, c *cache) (*outbox, err
 	if err != nil {
 		return nil, err
 	}
-	o := &outbox{computerID: computerID, backend: b, journal: j, cache: c, isEmpty: make(chan struct{})}
+	o := &outbox{computerID: computerID, backend: b, journal: j, cache: c, isEmpty: make(chan struct{}),
+		isNews: make(chan struct{})}
 	o.stopped, o.stop = context.WithCancel(context.Background())
 	close(o.isEmpty)
 	if len(entries) > 0 {
@@ -82,19 +88,8 @@ func (o *outbox) sendLeft() {
 		o.mu.Lock()
 		entries := slices.Clone(o.left)
 		o.mu.Unlock()
-		waiting := map[string]bool{} // files whose earlier content could not be sent
-		for _, each := range entries {
-			if waiting[each.Key] || o.stopped.Err() != nil {
-				continue
-			}
-			it, err := o.journal.put(o.stopped, o.backend, each)
-			if err != nil {
-				waiting[each.Key] = true
-				o.fail(err)
-				continue
-			}
+		if o.sendAll(entries) {
 			pause = 100 * time.Millisecond
-			o.sent(each, it)
 		}
 		o.mu.Lock()
 		if len(o.left) == 0 {
@@ -113,8 +108,43 @@ func (o *outbox) sendLeft() {
 	}
 }
 
+// sendAll tries once to send these entries, several files at a time, but those of one file in their order. It returns
+// whether anything was sent.
+func (o *outbox) sendAll(entries []*entry) bool {
+	files := map[string][]*entry{}
+	for _, each := range entries { // the oldest is first
+		files[each.Key] = append(files[each.Key], each)
+	}
+	var all sync.WaitGroup
+	var isAnySent atomic.Bool
+	turns := make(chan struct{}, maxSmallSends)
+	for _, contents := range files {
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			for _, each := range contents {
+				it, err := o.journal.put(o.stopped, o.backend, each)
+				if err != nil {
+					o.refused(each, err)
+					return // a later content waits for this one
+				}
+				isAnySent.Store(true)
+				o.sent(each, it)
+			}
+		})
+	}
+	all.Wait()
+	return isAnySent.Load()
+}
+
 // sent makes a later content of the same file the next version of what was sent, and only then forgets the entry.
 func (o *outbox) sent(e *entry, it item) {
+	o.mu.Lock()
+	mounted := o.mounted
+	o.mu.Unlock()
+	if mounted != nil {
+		mounted.hear(it) // before anybody who waits for the entry goes on
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, later := range o.left {
@@ -124,7 +154,7 @@ func (o *outbox) sent(e *entry, it item) {
 			}
 		}
 	}
-	o.left = slices.DeleteFunc(o.left, func(each *entry) bool { return each == e })
+	o.drop(e)
 	o.failure = ""
 	o.finish(e, it)
 }
@@ -185,6 +215,9 @@ func (o *outbox) unsent() unsent {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	result := unsent{Error: o.failure}
+	if o.failure == "" {
+		result.Error = o.aside.notice()
+	}
 	for _, each := range o.left {
 		result.add(each.Size, each.ModifiedAtMs)
 	}

@@ -47,20 +47,37 @@ func (j *journal) putOnce(ctx context.Context, b *backend, e *entry) (item, erro
 	}
 	defer file.Close()
 	j.amending.Lock()
-	query := url.Values{
-		"parentId": {e.ParentID}, "name": {e.Name}, "modifiedAtMs": {strconv.FormatInt(e.ModifiedAtMs, 10)},
-		"executable": {strconv.FormatBool(e.Executable)}, "session": {e.Session},
-	}
-	if e.ItemID != "" {
-		query.Set("itemId", e.ItemID)
-		query.Set("baseVersion", strconv.FormatInt(e.BaseVersion, 10))
-	}
+	fields := putFields{ParentID: e.ParentID, Name: e.Name, ItemID: e.ItemID, BaseVersion: e.BaseVersion,
+		ModifiedAtMs: e.ModifiedAtMs, Executable: e.Executable, Session: e.Session, Size: e.Size}
 	j.amending.Unlock()
-	var body io.Reader
-	if e.Size > 0 {
-		body = io.LimitReader(file, e.Size)
+	if e.Size > maxTogetherBytes {
+		return b.putAlone(ctx, fields, io.LimitReader(file, e.Size))
 	}
-	response, err := b.send(ctx, "PUT", "/files", query, body, e.Size)
+	content := make([]byte, e.Size)
+	if _, err := io.ReadFull(file, content); err != nil {
+		return item{}, err
+	}
+	return b.together.put(ctx, fields, content)
+}
+
+// putAlone sends a large content. Few of them are sent at once, because the worker keeps parts of each in its memory.
+func (b *backend) putAlone(ctx context.Context, fields putFields, content io.Reader) (item, error) {
+	select {
+	case b.alone <- struct{}{}:
+		defer func() { <-b.alone }()
+	case <-ctx.Done():
+		return item{}, context.Cause(ctx)
+	}
+	query := url.Values{
+		"parentId": {fields.ParentID}, "name": {fields.Name}, "session": {fields.Session},
+		"modifiedAtMs": {strconv.FormatInt(fields.ModifiedAtMs, 10)},
+		"executable":   {strconv.FormatBool(fields.Executable)},
+	}
+	if fields.ItemID != "" {
+		query.Set("itemId", fields.ItemID)
+		query.Set("baseVersion", strconv.FormatInt(fields.BaseVersion, 10))
+	}
+	response, err := b.send(ctx, "PUT", "/files", query, content, fields.Size)
 	if err != nil {
 		return item{}, err
 	}

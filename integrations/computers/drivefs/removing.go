@@ -24,6 +24,8 @@ func (d *drive) remove(cancel <-chan struct{}, parentNumber uint64, name string,
 	if status != fuse.OK {
 		return status
 	}
+	d.noteRemoval(parent)
+	defer d.noteRemoval(parent)
 	if parent.isLocal {
 		return d.removeLocal(parent, d.child(parent, name), name)
 	}
@@ -55,9 +57,11 @@ func (d *drive) remove(cancel <-chan struct{}, parentNumber uint64, name string,
 	d.mu.Lock()
 	id := n.item.ID
 	d.mu.Unlock()
+	revision := int64(0)
 	if id != "" {
 		d.keepContent(ctx, n)
-		if err := d.trash(ctx, id, isFolder); err != nil {
+		var err error
+		if revision, err = d.trash(ctx, id, isFolder, d.removalsBelow(n)); err != nil {
 			d.doubt(parent, err)
 			return d.status(err)
 		}
@@ -67,7 +71,7 @@ func (d *drive) remove(cancel <-chan struct{}, parentNumber uint64, name string,
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.gone(n)
+	d.gone(n, revision)
 	return fuse.OK
 }
 
@@ -104,22 +108,59 @@ func (d *drive) keepContent(ctx context.Context, n *node) {
 	}
 }
 
-func (d *drive) trash(ctx context.Context, itemID string, onlyIfEmpty bool) error {
+// Programs remove a folder by removing what is in it, and then the folder. A longer pause between two removals ends that.
+const removalPause = 30 * time.Second
+
+// Removals from a folder and from folders below it, one soon after another.
+type removals struct{ beganMs, lastMs int64 }
+
+// noteRemoval notes that something is removed from a folder.
+func (d *drive) noteRemoval(folder *node) {
+	now := time.Now().UnixMilli()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for ; folder != nil; folder = folder.parent {
+		if now-folder.removals.lastMs > removalPause.Milliseconds() {
+			folder.removals.beganMs = now
+		}
+		folder.removals.lastMs = now
+	}
+}
+
+// removalsBelow returns since when programs have removed what was in a folder, or 0.
+func (d *drive) removalsBelow(n *node) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Now().UnixMilli()-n.removals.lastMs > removalPause.Milliseconds() {
+		return 0
+	}
+	return n.removals.beganMs
+}
+
+// trash puts an item into the trash, and returns the revision of that. What was removed from it since then is below it
+// there.
+func (d *drive) trash(ctx context.Context, itemID string, onlyIfEmpty bool, removedSinceMs int64) (int64, error) {
 	body := map[string]any{"itemId": itemID}
 	if onlyIfEmpty {
 		body["onlyIfEmpty"] = true
 	}
-	err := d.outbox.backend.ask(ctx, "POST", "/trash", nil, body, nil)
-	if isStatus(err, 404) {
-		return nil // somebody else was faster
+	if removedSinceMs > 0 {
+		body["removedSinceMs"] = removedSinceMs
 	}
-	return err
+	var answer struct {
+		Revision int64 `json:"revision"`
+	}
+	err := d.outbox.backend.ask(ctx, "POST", "/trash", nil, body, &answer)
+	if isStatus(err, 404) {
+		return 0, nil // somebody else was faster
+	}
+	return answer.Revision, err
 }
 
-// gone takes a node away that was removed here, with what was written to it. mu is held.
-func (d *drive) gone(n *node) {
+// gone takes a node away that was removed here with this revision, with what was written to it. mu is held.
+func (d *drive) gone(n *node, revision int64) {
 	if n.item.ID != "" && !n.isGone { // otherwise the changes have said so already
-		d.removed[n.item.ID] = true
+		d.removed[n.item.ID] = revision
 	}
 	if n.writing != nil {
 		d.forgetEntry(n.writing)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 	"syscall"
 	"time"
 
@@ -89,21 +90,22 @@ func (d *drive) replaceable(cancel <-chan struct{}, source, target *node) fuse.S
 // the target's next version. Otherwise the target goes to the trash.
 func (d *drive) move(ctx context.Context, source, to *node, name string, target *node) error {
 	d.mu.Lock()
-	id, targetID := source.item.ID, ""
+	revision, id, targetID := int64(0), source.item.ID, ""
 	if target != nil {
 		targetID = target.item.ID
 	}
 	isTargetThere := targetID != ""
 	maySave := id != "" && isTargetThere && source.isFile() && target.isFile()
 	if maySave {
-		d.removed[id] = true // the changes may say so before the answer
+		d.removed[id] = math.MaxInt64 // the changes may say so before the answer
 	}
 	d.mu.Unlock()
 	if isTargetThere {
 		d.keepContent(ctx, target)
 	}
 	if isTargetThere && id == "" && !target.isFile() { // a link has no versions
-		if err := d.trash(ctx, targetID, false); err != nil {
+		var err error
+		if revision, err = d.trash(ctx, targetID, false, 0); err != nil {
 			return err
 		}
 		isTargetThere = false
@@ -117,6 +119,7 @@ func (d *drive) move(ctx context.Context, source, to *node, name string, target 
 			d.expectAgain(source, id)
 			return err
 		}
+		revision = answer.Item.Revision
 	}
 	d.mu.Lock()
 	if source.parent != nil {
@@ -131,6 +134,7 @@ func (d *drive) move(ctx context.Context, source, to *node, name string, target 
 		replaced := target.item
 		if isSaved {
 			delete(d.items, id)
+			d.removed[id] = revision
 			if replaced.Revision < answer.Item.Revision {
 				replaced = answer.Item
 			}
@@ -142,7 +146,7 @@ func (d *drive) move(ctx context.Context, source, to *node, name string, target 
 			source.item = replaced
 			d.items[replaced.ID] = source
 		}
-		d.gone(target)
+		d.gone(target, revision)
 	}
 	d.detach(source)
 	if id != "" && !isSaved {
@@ -169,7 +173,7 @@ func (d *drive) move(ctx context.Context, source, to *node, name string, target 
 
 // expectAgain hears changes of an item again. Those that came meanwhile are seen by a new listing. mu is held.
 func (d *drive) expectAgain(n *node, id string) {
-	if !d.removed[id] {
+	if d.removed[id] == 0 {
 		return
 	}
 	delete(d.removed, id)

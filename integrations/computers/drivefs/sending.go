@@ -13,16 +13,22 @@ import (
 func (d *drive) sendLater(n *node, pause time.Duration) {
 	time.AfterFunc(pause, func() {
 		if d.ended.Err() == nil {
-			d.inTurn(d.ended, func() { d.sendNow(d.ended, n) })
+			d.inTurn(d.ended, n, func() { d.sendNow(d.ended, n) })
 		}
 	})
 }
 
 // inTurn sends a few files at a time. A file that waits for its turn can be renamed and removed.
-func (d *drive) inTurn(ctx context.Context, send func()) {
+func (d *drive) inTurn(ctx context.Context, n *node, send func()) {
+	d.mu.Lock()
+	turns := d.smallSends
+	if n.size > maxTogetherBytes {
+		turns = d.sends
+	}
+	d.mu.Unlock()
 	select {
-	case d.sends <- struct{}{}:
-		defer func() { <-d.sends }()
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
 	case <-ctx.Done():
 	}
 	send() // in any case: it enters what was written
@@ -57,6 +63,9 @@ func (d *drive) send(ctx context.Context, n *node, w *writing) error {
 	for {
 		d.mu.Lock()
 		e := w.entry
+		if w.doubted != nil {
+			e = w.doubted
+		}
 		w.current = e
 		d.mu.Unlock()
 		if e == nil {
@@ -84,14 +93,43 @@ func (d *drive) failed(n *node, w *writing, err error) {
 	defer d.mu.Unlock()
 	if w.entry == nil { // the file is gone
 		d.outbox.journal.remove(w.current.Number)
+	} else if w.current != w.entry && isPassing(err) {
+		w.doubted = w.current
 	} else if w.current != w.entry {
+		w.doubted = nil
 		d.outbox.journal.replace(w.current.Number, w.entry.Number)
 	}
 	w.current = nil
+	if isStatus(err, 403) && w.entry != nil && w.writers == 0 && !w.isDirty {
+		d.withdraw(n, w)
+		return
+	}
 	w.nextPause = min(max(2*w.nextPause, time.Second), maxResendPause)
 	if w.entry != nil {
 		d.sendLater(n, w.nextPause)
 	}
+}
+
+// withdraw shows what the drive has again of a file that the computer may not send any more. Its content is left in the
+// outbox. mu is held.
+func (d *drive) withdraw(n *node, w *writing) {
+	entries := w.takeEntries()
+	delete(d.unsent, n)
+	d.count(w, 0)
+	for _, each := range entries {
+		each.refusedAt = time.Now()
+	}
+	go d.outbox.leave(entries) // it may not be called with this lock
+	if n.item.ID == "" {
+		d.tellOfName(n.parent, n.name)
+		d.lose(n)
+	} else {
+		w.isOld = true
+		n.size, n.modified, n.executable = n.item.Size, time.UnixMilli(n.item.ModifiedAtMs), n.item.Executable
+		n.isStale = true
+		d.tellOfNode(n)
+	}
+	go d.retireNow(n, w)
 }
 
 // sent makes the file the item that the drive has now. A content that was written meanwhile becomes its next version. It
@@ -100,7 +138,7 @@ func (d *drive) sent(n *node, w *writing, e *entry, it item) (attributes map[str
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	d.mu.Lock()
-	w.current, w.nextPause = nil, 0
+	w.current, w.doubted, w.nextPause = nil, nil, 0
 	isGone := n.isGone
 	later := w.entry
 	if later == e {
@@ -122,7 +160,7 @@ func (d *drive) sent(n *node, w *writing, e *entry, it item) (attributes map[str
 	d.outbox.succeed()
 	if isGone {
 		// It was removed while it was sent.
-		go d.trash(d.ended, it.ID, false)
+		go d.trash(d.ended, it.ID, false, 0)
 		d.outbox.journal.remove(e.Number)
 		return nil
 	}
@@ -185,10 +223,21 @@ func (d *drive) syncAll(timeout time.Duration) {
 	d.mu.Unlock()
 	var all sync.WaitGroup
 	for _, n := range files {
-		all.Go(func() { d.inTurn(ctx, func() { d.sendPatiently(ctx, n) }) })
+		all.Go(func() { d.inTurn(ctx, n, func() { d.sendPatiently(ctx, n) }) })
 	}
 	all.Wait()
 	d.outbox.settle(ctx)
+}
+
+// takeEntries returns what is to be sent, the oldest first, and forgets it here. mu is held.
+func (w *writing) takeEntries() (entries []*entry) {
+	for _, each := range []*entry{w.doubted, w.entry} {
+		if each != nil {
+			entries = append(entries, each)
+		}
+	}
+	w.doubted, w.entry = nil, nil
+	return entries
 }
 
 // leaveUnsent gives the entries that were not sent to the outbox, which outlives the mount.
@@ -205,13 +254,10 @@ func (d *drive) leaveUnsent() {
 		}
 		w.sending.take(context.Background()) // a request that was going on ends now
 		d.mu.Lock()
-		e := w.entry
-		w.entry = nil
+		entries := w.takeEntries()
 		d.mu.Unlock()
 		w.sending.give()
-		if e != nil {
-			d.outbox.leave([]*entry{e})
-		}
+		d.outbox.leave(entries)
 	}
 }
 

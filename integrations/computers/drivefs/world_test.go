@@ -126,7 +126,8 @@ func (w *world) mount(computerID, spaceID, path string) {
 func (w *world) order(computerID, spaceID, path string, root *rootAnswer) {
 	w.t.Helper()
 	status, answer := w.control("PUT", "/mounts/"+computerID, mountSpec{SpaceID: spaceID, Name: "computer", Target: path,
-		UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), LocalDir: path + ".local", SyncSocket: path + ".sync", Root: root})
+		UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), LocalDir: path + ".local", SyncSocket: path + ".sync",
+		AsideDir: path + ".unsent", Root: root})
 	if status != 204 {
 		w.t.Fatalf("mount: %d %v", status, answer)
 	}

@@ -48,6 +48,8 @@ type writing struct {
 	entry *entry
 	// The one that is being sent now.
 	current *entry
+	// An earlier one whose request has failed. The drive may have it, so it is sent again before entry.
+	doubted *entry
 	// The drive has a newer content than file.
 	isOld     bool
 	counted   int64

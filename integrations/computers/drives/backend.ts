@@ -22,6 +22,8 @@ export interface DriveEntry {
 
 export interface DriveRoot {
   item: DriveEntry;
+  /** The database in which the revisions count. A restored one has another. */
+  epoch: string;
   revision: number;
   access: DriveAccess;
   /** Null if the drive has no quota. */
@@ -38,12 +40,19 @@ export interface DriveChildren {
 }
 
 export interface DriveNews {
+  epoch: string;
   revision: number;
   access: DriveAccess;
   freeBytes: number | null;
   /** Whether the daemon has to forget all that it has listed. */
   reset: boolean;
   items: (DriveEntry & { live: boolean })[];
+}
+
+/** What the daemon knows. Without an epoch it is of an older release. */
+export interface ChangesSince {
+  after: number;
+  epoch?: string | undefined;
 }
 
 export interface DriveWrite {
@@ -57,6 +66,18 @@ export interface DriveWrite {
   session?: string;
   /** An upper bound. */
   sizeBytes: number;
+}
+
+/** A file that was written, as it is in the drive now. */
+export interface DriveWritten {
+  item: DriveEntry;
+  conflict: boolean;
+}
+
+/** A small file whose bytes are here. */
+export interface SmallFile {
+  write: DriveWrite;
+  bytes: Buffer;
 }
 
 /** Opens so many of the bytes. */
@@ -73,7 +94,9 @@ export interface DriveBackend {
   root(computerId: string): Promise<DriveRoot>;
   children(computerId: string, folderId: string, after: string | undefined): Promise<DriveChildren>;
   content(computerId: string, itemId: string, version: number | undefined): Promise<DriveContent>;
-  write(computerId: string, write: DriveWrite, bytes: Readable): Promise<{ item: DriveEntry; conflict: boolean }>;
+  write(computerId: string, write: DriveWrite, bytes: Readable): Promise<DriveWritten>;
+  /** Like `write`, for different files. One that fails is an error in the result, and the others are written. */
+  writeSmall(computerId: string, files: readonly SmallFile[]): Promise<(DriveWritten | Error)[]>;
   /** Makes a folder, or a symlink if it has a target. */
   make(
     computerId: string,
@@ -83,11 +106,18 @@ export interface DriveBackend {
     computerId: string,
     change: { itemId: string; parentId: string; name: string; replace: boolean },
   ): Promise<{ item: DriveEntry }>;
-  trash(computerId: string, change: { itemId: string; onlyIfEmpty: boolean }): Promise<void>;
+  /**
+   * With `removedSinceMs`, what was removed from the folder since then is below it in the trash. Returns the revision of
+   * the removal, or 0 if the item was gone before.
+   */
+  trash(
+    computerId: string,
+    change: { itemId: string; onlyIfEmpty: boolean; removedSinceMs?: number | undefined },
+  ): Promise<{ revision: number }>;
   attributes(
     computerId: string,
     change: { itemId: string; modifiedAtMs?: number; executable?: boolean },
   ): Promise<{ item: DriveEntry }>;
   /** Waits for changes after a revision, at most so long. */
-  changes(computerId: string, after: number, waitMs: number, signal: AbortSignal): Promise<DriveNews>;
+  changes(computerId: string, since: ChangesSince, waitMs: number, signal: AbortSignal): Promise<DriveNews>;
 }

@@ -1,10 +1,15 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { DomainError } from '../../../base/errors.ts';
 import { jsonOf, notFoundHere, send, sendProblem } from '../holder/http/answers.ts';
+import { problemFrom } from '../protocol/holderHttp.ts';
 import type { DriveBackend, DriveWrite } from './backend.ts';
+import { smallFilesOf } from './smallFiles.ts';
+
+type Failed = (error: unknown) => void;
 
 interface Asked {
   backend: DriveBackend;
+  failed: Failed;
   computerId: string;
   query: URLSearchParams;
   req: IncomingMessage;
@@ -18,27 +23,29 @@ const headersMs = 10_000;
 const pattern = /^\/computers\/([\w-]{1,64})\/(\w+)$/;
 
 /** The HTTP server that the drives' daemon asks. Only root, or Atrium's own user, reaches its socket. */
-export function createBackendServer(backend: DriveBackend, failed: (error: unknown) => void): Server {
+export function createBackendServer(backend: DriveBackend, failed: Failed): Server {
   // A transfer may take long.
   return createServer({ requestTimeout: 0, headersTimeout: headersMs }, (req, res) => {
-    answer(backend, req, res).catch((error: unknown) => {
+    answer({ backend, failed, req, res }).catch((error: unknown) => {
       // What the daemon breaks off, it asks again.
-      if (!(error instanceof DomainError) && !res.destroyed) failed(error);
-      sendProblem(res, error instanceof DomainError ? error : unavailable());
+      sendProblem(res, refusalOf(error, res.destroyed ? () => undefined : failed));
     });
   });
 }
 
-function unavailable(): DomainError {
+function refusalOf(error: unknown, failed: Failed): DomainError {
+  if (error instanceof DomainError) return error;
+  failed(error);
   return new DomainError('unavailable', 'DRIVE_FAILED', 'The drive cannot be used now.', { retryAfterSeconds: 1 });
 }
 
-async function answer(backend: DriveBackend, req: IncomingMessage, res: ServerResponse): Promise<void> {
+async function answer(asked: Omit<Asked, 'computerId' | 'query'>): Promise<void> {
+  const { req } = asked;
   const { pathname, searchParams: query } = new URL(req.url ?? '', 'http://backend');
   const [, computerId, name] = pattern.exec(pathname) ?? [];
   const route = routes[`${req.method} ${name}`];
   if (computerId === undefined || route === undefined) throw notFoundHere();
-  await route({ backend, computerId, query, req, res });
+  await route({ ...asked, computerId, query });
 }
 
 const routes: Record<string, (asked: Asked) => Promise<void>> = {
@@ -64,6 +71,12 @@ const routes: Record<string, (asked: Asked) => Promise<void>> = {
     send(res, 200, await backend.write(computerId, writeIn(query, req), req));
   },
 
+  async 'POST files'({ backend, computerId, req, res, failed }) {
+    const done = await backend.writeSmall(computerId, await smallFilesOf(req));
+    const files = done.map((each) => (each instanceof Error ? problemFrom(refusalOf(each, failed)) : each));
+    send(res, 200, { files });
+  },
+
   async 'POST folders'({ backend, computerId, req, res }) {
     const { id, parentId, name } = await bodyOf(req);
     send(res, 200, await backend.make(computerId, { id: text(id), parentId: text(parentId), name: text(name) }));
@@ -82,9 +95,10 @@ const routes: Record<string, (asked: Asked) => Promise<void>> = {
   },
 
   async 'POST trash'({ backend, computerId, req, res }) {
-    const { itemId, onlyIfEmpty } = await bodyOf(req);
-    await backend.trash(computerId, { itemId: text(itemId), onlyIfEmpty: onlyIfEmpty === true });
-    res.writeHead(204).end();
+    const { itemId, onlyIfEmpty, removedSinceMs } = await bodyOf(req);
+    const since = typeof removedSinceMs === 'number' ? removedSinceMs : undefined;
+    const change = { itemId: text(itemId), onlyIfEmpty: onlyIfEmpty === true, removedSinceMs: since };
+    send(res, 200, await backend.trash(computerId, change));
   },
 
   async 'POST attributes'({ backend, computerId, req, res }) {
@@ -101,7 +115,8 @@ const routes: Record<string, (asked: Asked) => Promise<void>> = {
     const gone = new AbortController();
     res.once('close', () => gone.abort());
     const waitMs = Math.min(numberIn(query, 'waitMs'), mostWaitMs);
-    const news = await backend.changes(computerId, numberIn(query, 'after'), waitMs, gone.signal);
+    const since = { after: numberIn(query, 'after'), epoch: query.get('epoch') || undefined };
+    const news = await backend.changes(computerId, since, waitMs, gone.signal);
     send(res, 200, news);
   },
 };

@@ -53,6 +53,8 @@ export interface DriveMount {
   gid: number;
   /** Where names stay that do not belong into a drive, such as `node_modules`. On the computer's volume. */
   localDir: string;
+  /** A folder in the home for files that the drive does not take any more. It need not exist. */
+  asideDir: string;
   /** A socket for the computer's holder, which may only wait there until all is in the drive. */
   syncSocket: string;
 }

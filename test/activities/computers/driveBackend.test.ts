@@ -2,11 +2,12 @@ import { createHash } from 'node:crypto';
 import { PassThrough, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { createDriveBackend } from '../../../activities/computers/drives/driveBackend.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { newId } from '../../../base/ids.ts';
 import type { Services } from '../../../bin/support/services.ts';
 import type { DriveBackend, DriveEntry, DriveWrite } from '../../../integrations/computers/drives/backend.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
-import { openLiving } from '../../../models/drive/changes.ts';
+import { openLiving, restoreItem, trashItem } from '../../../models/drive/changes.ts';
 import { driveModels } from '../../../models/drive/models.ts';
 import { purgeMarked } from '../../../models/drive/purgeItems.ts';
 import { searchDrive } from '../../../models/drive/search.ts';
@@ -66,7 +67,7 @@ async function read({ id }: Pick<DriveEntry, 'id'>, version?: number): Promise<s
 }
 
 async function news(after: number) {
-  return backend.changes(place.computerId, after, 0, new AbortController().signal);
+  return backend.changes(place.computerId, { after }, 0, new AbortController().signal);
 }
 
 /** The folder of a thread's files in the same space. */
@@ -119,6 +120,136 @@ test('A change that was made for another content is kept beside it, once, and th
   const sql = "SELECT target FROM audit_entries WHERE space_id = ? AND action = 'drive.conflict'";
   const [rows] = await services.database.pool.query(sql, [place.spaceId]);
   expect(rows).toHaveLength(2);
+});
+
+test('A content that was a version since is not a conflict, when its request is repeated', async () => {
+  const { item: first } = await write('log', 'one');
+  const { item: second } = await write('log', 'one, two', knownBy(first));
+  const third = await write('log', 'one, two, three', knownBy(second));
+  expect(await write('log', 'one, two', knownBy(first))).toEqual({ ...third, conflict: false });
+  expect(await list()).toEqual(['log']);
+  expect(await write('log', 'other', knownBy(first))).toMatchObject({ conflict: true });
+});
+
+/** A small file for a request with several. */
+function small(name: string, text: string, more: Partial<DriveWrite> = {}) {
+  const bytes = Buffer.from(text);
+  const fields = { parentId: place.rootId, name, modifiedAtMs: 1_700_000_000_123, executable: false };
+  return { write: { ...fields, sizeBytes: bytes.length, ...more }, bytes };
+}
+
+const outcomes = (done: Awaited<ReturnType<DriveBackend['writeSmall']>>) =>
+  done.map((each) => (each instanceof DomainError ? each.code : each instanceof Error ? each : each.item.name));
+
+test('Small files are written together, each with its own result, and a repeated request changes nothing', async () => {
+  const { computerId, rootId } = place;
+  const { item: changed } = await write('changed', 'before');
+  const { item: stale } = await write('stale', 'one');
+  await write('stale', 'two', knownBy(stale));
+  const { item: folder } = await backend.make(computerId, { id: newId('driveItem'), parentId: rootId, name: 'folder' });
+  const many = Array.from({ length: 40 }, (_, n) => small(`file ${n}`, `text ${n}`, { parentId: folder.id }));
+  const files = [
+    ...many,
+    small('changed', 'after', knownBy(changed)),
+    small('stale', 'three', knownBy(stale)),
+    small('not/allowed', 'text'),
+    small('empty', ''),
+  ];
+  const done = await backend.writeSmall(computerId, files);
+  const conflict = 'stale (from Computer, 2023-11-14 22-13-20)';
+  const names = many.map(({ write: { name } }) => name);
+  expect(outcomes(done)).toEqual([...names, 'changed', conflict, 'INVALID_NAME', 'empty']);
+  expect(outcomes(await backend.writeSmall(computerId, files))).toEqual(outcomes(done));
+  expect((await list(folder.id)).toSorted()).toEqual(names.toSorted());
+  expect((await list()).toSorted()).toEqual(['changed', 'empty', 'folder', 'stale', conflict].toSorted());
+  expect(done[41]).toMatchObject({ conflict: true });
+  const [first] = done;
+  if (first === undefined || first instanceof Error) throw new Error('The first file was refused.');
+  expect([await read(first.item), first.item.sha256]).toEqual(['text 0', hashOf('text 0')]);
+});
+
+test('Small files beyond the quota are refused, and those that fit are written', async () => {
+  const { config } = services;
+  const tight = createDriveBackend({
+    ...services,
+    config: { ...config, drive: { ...config.drive, quotaBytes: 5_000 } },
+  });
+  const files = Array.from({ length: 3 }, (_, n) => small(`file ${n}`, 'x'.repeat(2_000)));
+  expect(outcomes(await tight.writeSmall(place.computerId, files))).toEqual(['file 0', 'file 1', 'QUOTA_EXCEEDED']);
+  expect(await list()).toEqual(['file 0', 'file 1']);
+});
+
+test('Small files of somebody who may not change the drive, or of another space, are refused', async () => {
+  const other = await buildPlace();
+  // The folder is one of this space, so for the other it is gone.
+  const theirs = await backend.writeSmall(other.computerId, [small('a', 'text'), small('b', 'text')]);
+  expect(theirs).toMatchObject(Array(2).fill({ conflict: true, item: { parentId: other.rootId } }));
+  expect(await list()).toEqual([]);
+  const { pool } = services.database;
+  await pool.query("UPDATE space_members SET role = 'viewer' WHERE space_id = ?", [place.spaceId]);
+  await expect(backend.writeSmall(place.computerId, [small('file', 'text')])).rejects.toEqual(
+    refusal('DRIVE_FORBIDDEN'),
+  );
+});
+
+test('A folder goes to the trash with what was just removed from it, and comes back with that', async () => {
+  const { computerId, rootId, spaceId, userId } = place;
+  const { database } = services;
+  const folderIn = async (parentId: string, name: string) =>
+    (await backend.make(computerId, { id: newId('driveItem'), parentId, name })).item;
+  const top = await folderIn(rootId, 'top');
+  const sub = await folderIn(top.id, 'sub');
+  const { item: earlier } = await write('earlier', 'text', { parentId: sub.id });
+  const remove = (itemId: string, more: { removedSinceMs?: number; onlyIfEmpty?: boolean } = {}) =>
+    backend.trash(computerId, { itemId, onlyIfEmpty: false, ...more });
+  await remove(earlier.id);
+  await database.pool.query('UPDATE drive_items SET trashed_at = ? WHERE id = ?', [new Date(0), earlier.id]);
+  const began = Date.now();
+  const files: DriveEntry[] = [];
+  for (const text of ['one', 'two']) {
+    const { item } = await write('file', text, { parentId: sub.id });
+    await remove(item.id); // the first by itself, then one of the same name
+    files.push(item);
+  }
+  for (const { id } of [sub, top]) await remove(id, { removedSinceMs: began, onlyIfEmpty: true });
+  const trash = async () => {
+    const items = await driveModels(database).DriveItem.trash({ spaceId, containerId: 'drive' }, 10);
+    return items.map(({ id }) => id).toSorted();
+  };
+  expect(await trash()).toEqual([top.id, files[0]?.id, earlier.id].toSorted());
+  await remove(top.id, { removedSinceMs: began, onlyIfEmpty: true });
+  const { revision } = await news(0);
+  await restoreItem(database, { itemId: top.id, spaceId, userId, onConflict: 'error' });
+  expect((await news(revision)).items).toMatchObject([{ id: top.id, live: true }]);
+  expect([await list(), await list(top.id), await list(sub.id)]).toEqual([['top'], ['sub'], ['file']]);
+  expect(await read({ id: files[1]?.id ?? '' })).toBe('two');
+  expect((await openLiving(database, spaceId, sub.id)).item.childCount).toBe(1);
+  expect((await openLiving(database, spaceId, top.id)).item.childCount).toBe(1);
+});
+
+test('What others have removed from a folder stays in the trash by itself', async () => {
+  const { computerId, rootId, spaceId } = place;
+  const folder = (await backend.make(computerId, { id: newId('driveItem'), parentId: rootId, name: 'folder' })).item;
+  const { item: file } = await write('file', 'text', { parentId: folder.id });
+  const other = await buildUser(services.identity);
+  await trashItem(services.database, { itemId: file.id, spaceId, userId: other.user.id });
+  await backend.trash(computerId, { itemId: folder.id, onlyIfEmpty: true, removedSinceMs: 0 });
+  const items = await driveModels(services.database).DriveItem.trash({ spaceId, containerId: 'drive' }, 10);
+  expect(items.map(({ id }) => id).toSorted()).toEqual([file.id, folder.id].toSorted());
+});
+
+test('A daemon of the time before a restore of the database lists the drive anew', async () => {
+  const { computerId } = place;
+  const signal = new AbortController().signal;
+  await write('file', 'text');
+  const { epoch, revision } = await news(0);
+  const at = (known: string) => backend.changes(computerId, { after: revision, epoch: known }, 60_000, signal);
+  expect((await backend.root(computerId)).epoch).toBe(epoch);
+  await news(revision); // so that the access is told
+  expect(await at('ins_other')).toMatchObject({ epoch, reset: true, revision, items: [] });
+  const waiting = at(epoch);
+  await write('next', 'text');
+  expect(await waiting).toMatchObject({ reset: false, items: [{ name: 'next' }] });
 });
 
 test('What was written in a folder that is gone is in the root of the drive', async () => {
@@ -218,7 +349,7 @@ test('The changes of a drive are told as they come, and those of threads and oth
   const { computerId, rootId, spaceId } = place;
   const { revision } = await news(0);
   const signal = new AbortController().signal;
-  const waiting = backend.changes(computerId, revision, 60_000, signal);
+  const waiting = backend.changes(computerId, { after: revision }, 60_000, signal);
   const { item } = await write('a.txt', 'one');
   expect(await waiting).toMatchObject({ reset: false, items: [{ id: item.id, live: true, parentId: rootId }] });
   const { revision: later } = await news(revision);
@@ -228,7 +359,7 @@ test('The changes of a drive are told as they come, and those of threads and oth
   expect((await news(later)).items.map(({ id }) => id)).toEqual([item.id]);
   await expect(backend.children(computerId, thread, undefined)).rejects.toEqual(refusal('NOT_FOUND'));
   const other = await buildPlace();
-  const others = await backend.changes(other.computerId, 0, 0, signal);
+  const others = await backend.changes(other.computerId, { after: 0 }, 0, signal);
   expect(others.items).toEqual([]);
   const there = await openLiving(services.database, other.spaceId, other.rootId);
   expect(there.item.spaceId).not.toBe(spaceId);
@@ -255,7 +386,7 @@ test('A viewer’s computer only reads, and a removed member’s has nothing, fr
   expect(await read(item)).toBe('one');
   const { revision } = await news(0);
   expect((await news(revision)).access).toBe('read');
-  const waiting = backend.changes(computerId, revision, 60_000, new AbortController().signal);
+  const waiting = backend.changes(computerId, { after: revision }, 60_000, new AbortController().signal);
   await services.database.pool.query('DELETE FROM space_members WHERE space_id = ? AND user_id = ?', [spaceId, userId]);
   expect(await waiting).toMatchObject({ access: 'none' });
   await expect(backend.trash(computerId, { itemId: item.id, onlyIfEmpty: false })).rejects.toEqual(

@@ -13,7 +13,7 @@ import {
   statSync,
 } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { orAfter } from '../../../../base/async.ts';
 import { clearMountPoints, freeName, plainHomeIn } from '../../drivers/bubblewrap/mountPoints.ts';
 import { driveInside } from '../../drivers/bubblewrap/view.ts';
@@ -25,6 +25,8 @@ import type { ComputerRecord } from '../records.ts';
 
 /** The folder in a home for names that stay on the computer. Beside a root file system it has no dot. */
 const localName = '.drive-local';
+/** The folder in a home for files that the drive does not take any more. */
+const asideName = 'drive.unsent';
 
 /** Why this machine cannot mount drives. Undefined if it can. */
 export function missingForDrives(): string | undefined {
@@ -106,6 +108,7 @@ export interface DrivePlace {
   /** Where it is mounted. */
   target: string;
   localDir: string;
+  asideDir: string;
   /** The owner of what is shown. */
   uid: number;
   gid: number;
@@ -138,10 +141,12 @@ function placeFor(layout: HostLayout, { computerId, base, uid }: ComputerRecord)
   const moved = makeWay(inHome);
   makeFolderFor(inHome, folder);
   // Beside a root file system no program of the tenant gets at it.
-  const localDir = join(realpathSync(volume), base === undefined ? localName : localName.slice(1));
+  const root = realpathSync(volume);
+  const localDir = join(root, base === undefined ? localName : localName.slice(1));
+  const asideDir = join(root, relative(volume, folder), asideName);
   if (base === undefined) clearMountPoints(volume, [{ path: localName, isFolder: true }]);
   makeFolderFor(localDir, folder);
-  return { target, localDir, ...owner, ...(moved !== undefined && { moved }) };
+  return { target, localDir, asideDir, ...owner, ...(moved !== undefined && { moved }) };
 }
 
 /** Makes a folder that belongs to the owner of the home. */
