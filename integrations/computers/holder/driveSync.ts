@@ -21,6 +21,18 @@ export async function driveSynced(socketPath: string): Promise<void> {
   }
 }
 
+/** How long the start of a process waits at most. The daemon gives up before. */
+const refreshMs = 400;
+
+/**
+ * Settles when the drive has what was in it at the call, or shortly after. Never rejects: without an answer programs
+ * see the drive as it was.
+ */
+export async function driveRefreshed(socketPath: string): Promise<void> {
+  const limits = { timeoutMs: refreshMs, maxBytes: maxAnswerBytes };
+  await askSocket(socketPath, { method: 'POST', path: '/refresh' }, limits).catch(() => undefined);
+}
+
 /** Returns how many files are not in the drive yet. */
 async function sync(socketPath: string): Promise<number> {
   const limits = { timeoutMs: timeoutMs + marginMs, maxBytes: maxAnswerBytes };

@@ -15,7 +15,7 @@ import type {
   SandboxCommand,
 } from '../protocol/holderSpec.ts';
 import { Agent } from './agent.ts';
-import { driveSynced } from './driveSync.ts';
+import { driveRefreshed, driveSynced } from './driveSync.ts';
 import { createHolderServer } from './http/server.ts';
 import { HolderProcesses } from './processes/processes.ts';
 import { Cells } from './sandboxes/cells.ts';
@@ -122,6 +122,7 @@ async function hold(
     agent,
     oomKills: () => (workOom === undefined ? 0 : readOomKills(workOom)),
     onStarted: () => settler?.settle(),
+    beforeStart: driveSocket === null ? undefined : () => driveRefreshed(driveSocket),
     beforeEnd: driveSocket === null ? undefined : () => driveSynced(driveSocket),
   };
   const thread = new ScreenThread(screenProgram(process.argv[1] ?? ''));

@@ -45,6 +45,8 @@ interface ProcessesOptions {
   oomKills: () => number;
   /** Called after a start, so that the process is moved to the cgroup with its limits. */
   onStarted: () => void;
+  /** Called before a command starts. Not for what only looks. */
+  beforeStart?: (() => Promise<void>) | undefined;
   /** Called when a command has exited, before its log says so. Not for terminals, and not for what only looks. */
   beforeEnd?: (() => Promise<void>) | undefined;
 }
@@ -165,7 +167,7 @@ export class HolderProcesses {
   }
 
   async #begin(process: LiveProcess, request: StartProcess): Promise<void> {
-    const { store, screens, oomKills, onStarted, beforeEnd, spec, cells } = this.#options;
+    const { store, screens, oomKills, onStarted, beforeStart, beforeEnd, spec, cells } = this.#options;
     const { processId, command, pty, stdin, input = false, isLook = false, isPrivate = false, files } = request;
     const timeoutMs = shorter(request.timeoutMs, spec.settings.longestMs);
     const hasInput = input || pty !== undefined || stdin !== undefined;
@@ -186,6 +188,7 @@ export class HolderProcesses {
     let cell: Cell | undefined;
     try {
       if (isPrivate) cell = await cells?.open();
+      if (!isLook) await beforeStart?.();
       const agent = cell?.agent ?? this.#options.agent;
       const { stream } = await agent.open(asked, {
         deadlineMs: startDeadlineMs,
