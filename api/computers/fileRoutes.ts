@@ -2,9 +2,12 @@ import { posix } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Request, Response } from 'express';
 import { DomainError } from '../../base/errors.ts';
+import { driveInside, home } from '../../integrations/computers/drivers/bubblewrap/view.ts';
 import type { FileContent, HostClient, WriteFileRequest } from '../../integrations/computers/hostClient.ts';
+import type { ComputerRef } from '../../integrations/computers/liveComputers.ts';
 import type { FileEntry } from '../../integrations/computers/types.ts';
 import { contentDisposition } from '../../integrations/storage/disposition.ts';
+import { getComputer } from '../../models/computers/computer.ts';
 import { answer } from '../frame/answer.ts';
 import { actorOf } from '../frame/auth/actor.ts';
 import { isNotModified, wantedRange } from '../frame/conditionalRead.ts';
@@ -25,8 +28,12 @@ export function computerFileRoutes(deps: RouteDeps) {
   const base = '/api/spaces/:spaceId/computers/:computerId/files';
 
   router.get(base, async (req, res) => {
-    const client = await liveComputers.unpaused(pathOf<'readComputerFile'>(req));
-    await sendFile(req, res, client, queryOf<'readComputerFile'>(req).path);
+    const ref = pathOf<'readComputerFile'>(req);
+    const { path } = queryOf<'readComputerFile'>(req);
+    const client = await liveComputers.unpaused(ref);
+    await sendFile(req, res, client, path).catch(async (error: unknown) => {
+      throw await inAbsentDrive(deps, error, ref, path);
+    });
   });
 
   const put = streamingRoute(async (req, res) => {
@@ -56,10 +63,11 @@ export function computerFileRoutes(deps: RouteDeps) {
   router.get(`${base}/list`, async (req, res) => {
     const { path = '.' } = queryOf<'listComputerFiles'>(req);
     const { limit, cursor } = pageOf(req);
-    const client = await liveComputers.unpaused(pathOf<'listComputerFiles'>(req));
-    const { entries, nextCursor } = await client.listFiles(path, {
-      limit,
-      ...(cursor !== undefined && { after: cursor }),
+    const ref = pathOf<'listComputerFiles'>(req);
+    const client = await liveComputers.unpaused(ref);
+    const listing = client.listFiles(path, { limit, ...(cursor !== undefined && { after: cursor }) });
+    const { entries, nextCursor } = await listing.catch(async (error: unknown) => {
+      throw await inAbsentDrive(deps, error, ref, path);
     });
     answer<'listComputerFiles'>(res, 200, { data: entries.map(presentEntry), nextCursor });
   });
@@ -85,6 +93,22 @@ function inMissingFolder(error: unknown, path: string): unknown {
   if (!(error instanceof DomainError) || error.code !== 'FILE_NOT_FOUND') return error;
   const advice = 'Create the folder first, or write with parents=true.';
   return new DomainError('notFound', 'FOLDER_NOT_FOUND', `There is no folder ${posix.dirname(path)}. ${advice}`);
+}
+
+/** A computer that does not run does not have the drive. So a file that is missing there may be in the drive. */
+async function inAbsentDrive(
+  { database }: Pick<RouteDeps, 'database'>,
+  error: unknown,
+  { spaceId, computerId }: ComputerRef,
+  path: string,
+): Promise<unknown> {
+  if (!(error instanceof DomainError) || error.code !== 'FILE_NOT_FOUND') return error;
+  const inDrive = posix.relative(driveInside, posix.resolve(home, path));
+  if (inDrive === '' || inDrive.startsWith('..')) return error;
+  if ((await getComputer(database, spaceId, computerId)).status === 'running') return error;
+  const advice = `Wake it, or use /api/spaces/${spaceId}/drive/items?path=${encodeURIComponent(`/${inDrive}`)}.`;
+  const detail = `The computer does not run, so it does not have the drive of the space. ${advice}`;
+  return new DomainError('notFound', 'FILE_NOT_FOUND', detail);
 }
 
 /**

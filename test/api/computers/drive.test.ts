@@ -62,15 +62,35 @@ function buildTests(): void {
     await run('cd ~/drive/b && echo three > .new && mv .new other');
     expect(await byPath('/b/other')).toMatchObject({ id: file.id, kind: 'file' });
     expect(await drive.content(file.id)).toBe('three\n');
-    await run('rm -r ~/drive/b');
+  });
+
+  test('A folder that rm -r removes is one item of the trash, and comes back with its files', async () => {
+    await run('cd ~/drive && mkdir -p top/sub && echo one > top/sub/one && echo two > top/two');
+    await run('rm -r ~/drive/top');
     expect(await drive.names()).toEqual([]);
-    const trash = (await drive.get<ItemPage>('/trash')).data.map(({ name }) => name);
-    expect(trash).toEqual(expect.arrayContaining(['other', 'b']));
-    await drive.send(
-      'POST',
-      `/items/${(await drive.get<ItemPage>('/trash')).data.find(({ name }) => name === 'b')?.id}/restore`,
-    );
-    await seen(computer, 'ls ~/drive', /^b$/m);
+    const trash = (await drive.get<ItemPage>('/trash')).data;
+    expect(trash.map(({ name }) => name)).toEqual(['top']);
+    await drive.send('POST', `/items/${trash[0]?.id}/restore`);
+    expect(await run('cat ~/drive/top/sub/one ~/drive/top/two')).toBe('one\ntwo\n');
+  });
+
+  test('What is in the drive before a command is there when it begins', async () => {
+    for (const n of [1, 2, 3, 4, 5]) {
+      await drive.put('/file', `content ${n}`, n === 1 ? 'error' : 'replace');
+      await drive.put(`/new${n}`, `new ${n}`);
+      expect(await run(`cat ~/drive/file ~/drive/new${n}`)).toBe(`content ${n}new ${n}`);
+    }
+  });
+
+  test('A file of the drive is not found in a computer that does not run, which says where it is', async () => {
+    await drive.put('/notes/a b.txt', 'text');
+    await run('cat "drive/notes/a b.txt"');
+    await computer.expect(200, 'POST', '/stop');
+    const detail = expect.stringContaining(`/api/spaces/${user.spaceId}/drive/items?path=%2Fnotes%2Fa%20b.txt`);
+    const missing = await computer.fetch('/files?path=drive/notes/a%20b.txt');
+    expect([missing.status, await missing.json()]).toEqual([404, expect.objectContaining({ detail })]);
+    const other = await computer.fetch('/files?path=elsewhere.txt');
+    expect((await other.json()) as object).not.toMatchObject({ detail });
   });
 
   test('A symlink is one in the drive, and is not followed there', async () => {
