@@ -85,6 +85,26 @@ function buildTests(): void {
     expect(await contents()).toEqual({ 'before.txt': 'before\n', 'during.txt': 'during\n', 'after.txt': 'after\n' });
   }, 300_000);
 
+  test('A lone program that appends while that program is killed again and again has one file, with every line', async () => {
+    await computer.exec('touch ~/drive/log');
+    const append = 'echo $i | dd of=$HOME/drive/log oflag=append conv=notrunc,fsync status=none';
+    const loop = `for i in $(seq 80); do until ${append}; do sleep 0.02; done; done`;
+    const { id } = await computer.expect<{ id: string }>(201, 'POST', '/processes', { command: loop });
+    const linesIn = async () => ((await contents()).log ?? '').split('\n').filter((line) => line !== '');
+    for (const least of [10, 30, 50]) {
+      await waitFor(`${least} lines`, async () => (await linesIn()).length >= least);
+      for (const pid of drivePrograms(dirOf())) process.kill(pid, 'SIGKILL');
+    }
+    await waitFor('its end', async () => {
+      const { state } = await computer.expect<{ state: string }>(200, 'GET', `/processes/${id}`);
+      return state !== 'running';
+    });
+    await driveIn(computer, ({ pendingFiles, state }) => state === 'on' && pendingFiles === 0);
+    expect(await drive.names()).toEqual(['log']);
+    // A line may be there twice: it was written, and the program was not told.
+    expect([...new Set(await linesIn())]).toEqual(Array.from({ length: 80 }, (_, n) => String(n + 1)));
+  }, 300_000);
+
   test('A computer that ends while that program is dead, or does not answer, starts again with its drive', async () => {
     await computer.exec('echo before > ~/drive/before.txt');
     for (const pid of drivePrograms(dirOf())) process.kill(pid, 'SIGKILL');
