@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { startAtrium } from './support/atrium.ts';
+import { CpuMeter } from './support/cpuMeter.ts';
 import { quantile } from './support/times.ts';
 
 /**
@@ -51,10 +52,11 @@ async function compare(name: string, drive: string, local: string): Promise<void
 await exec(`mkdir -p tree && cd tree && for i in $(seq ${files}); do
   mkdir -p $((i / 100)); head -c 1024 /dev/urandom > $((i / 100))/$i; done`);
 const copies = { drive: [] as number[], arrived: [] as number[], local: [] as number[], rsync: [] as number[] };
+const meter = new CpuMeter({ rootPid: atrium.pid, atriumPid: atrium.pid });
 const hasRsync = (await exec('command -v rsync || true')) !== '';
 for (let round = 0; round < rounds; round++) {
   const begun = performance.now();
-  copies.drive.push(await inside(`cp -r tree drive/copy${round}`));
+  copies.drive.push(await meter.during(() => inside(`cp -r tree drive/copy${round}`)));
   copies.arrived.push(performance.now() - begun);
   copies.local.push(await inside(`cp -r tree copy${round}`));
   if (hasRsync) copies.rsync.push(await inside(`rsync -a tree/ rsync${round}/`));
@@ -64,21 +66,32 @@ out(
     `${median(copies.arrived).toFixed(0)} ms until they are in the drive; cp locally ` +
     `${median(copies.local).toFixed(0)} ms${hasRsync ? `, rsync ${median(copies.rsync).toFixed(0)} ms` : ''}`,
 );
+out(`Each of these files costs ${meter.each(files * rounds)}`);
 for (const folder of ['drive/copy0', 'copy0']) await exec(`grep -r nothing ${folder} || true`); // warm
 await compare('find', 'find drive/copy0', 'find copy0');
 await compare('du', 'du -s drive/copy0', 'du -s copy0');
 await compare('grep -r', '{ grep -r nothing drive/copy0 || true; }', '{ grep -r nothing copy0 || true; }');
 await compare('tar', 'tar -cf - drive/copy0 | cat', 'tar -cf - copy0 | cat');
 
+async function upload(name: string): Promise<void> {
+  const form = new FormData();
+  form.append('path', '/');
+  form.append('file', new Blob(['text']), name);
+  await atrium.send('POST', `${space}/drive/upload`, form);
+}
+
 const arrivals: number[] = [];
 for (let round = 0; round < 10; round++) {
   const waiting = exec(`until [ -e drive/new${round} ]; do sleep 0.01; done; echo $EPOCHREALTIME`);
   await new Promise((resolve) => setTimeout(resolve, 300)); // it waits by then
-  const form = new FormData();
-  form.append('path', '/');
-  form.append('file', new Blob(['text']), `new${round}`);
-  await atrium.send('POST', `${space}/drive/upload`, form);
+  await upload(`new${round}`);
   const uploaded = Date.now();
   arrivals.push(Number(await waiting) * 1_000 - uploaded);
 }
+let missed = 0;
+for (let round = 0; round < 20; round++) {
+  await upload(`before${round}`);
+  if ((await exec(`cat drive/before${round} 2>/dev/null || true`)) !== 'text') missed += 1;
+}
+out(`Of 20 commands right after an upload, ${missed} did not see it`);
 out(`An upload is seen inside after ${median(arrivals).toFixed(0)} ms, at most ${Math.max(...arrivals).toFixed(0)} ms`);

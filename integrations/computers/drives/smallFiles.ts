@@ -37,6 +37,8 @@ function describedIn(line: string): Record<string, unknown>[] {
 
 function writeOf(file: Record<string, unknown>): SmallFile['write'] {
   const { parentId, name, itemId, session, executable } = file;
+  const sizeBytes = numberIn(file, 'size');
+  if (sizeBytes < 0) throw invalid('The size of a file is negative.');
   if (typeof parentId !== 'string' || parentId === '' || typeof name !== 'string' || name === '') {
     throw invalid('A file has no folder or no name.');
   }
@@ -47,7 +49,7 @@ function writeOf(file: Record<string, unknown>): SmallFile['write'] {
     modifiedAtMs: numberIn(file, 'modifiedAtMs'),
     executable: executable === true,
     ...(typeof session === 'string' && session !== '' && { session }),
-    sizeBytes: Math.max(0, numberIn(file, 'size')),
+    sizeBytes,
   };
 }
 

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { createDriveBackend } from '../../../activities/computers/drives/driveBackend.ts';
@@ -6,6 +8,7 @@ import { DomainError } from '../../../base/errors.ts';
 import { newId } from '../../../base/ids.ts';
 import type { Services } from '../../../bin/support/services.ts';
 import type { DriveBackend, DriveEntry, DriveWrite } from '../../../integrations/computers/drives/backend.ts';
+import { createBackendServer } from '../../../integrations/computers/drives/backendServer.ts';
 import { defaultComputer } from '../../../models/computers/defaultComputer.ts';
 import { openLiving, restoreItem, trashItem } from '../../../models/drive/changes.ts';
 import { driveModels } from '../../../models/drive/models.ts';
@@ -166,6 +169,46 @@ test('Small files are written together, each with its own result, and a repeated
   const [first] = done;
   if (first === undefined || first instanceof Error) throw new Error('The first file was refused.');
   expect([await read(first.item), first.item.sha256]).toEqual(['text 0', hashOf('text 0')]);
+});
+
+test('A request with small files has each result, and one that is not as described is refused', async () => {
+  const failures: unknown[] = [];
+  const server = createBackendServer(backend, (error) => failures.push(error));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const ask = async (body: string, computerId = place.computerId) => {
+    const response = await fetch(`http://127.0.0.1:${port}/computers/${computerId}/files`, { method: 'POST', body });
+    return [response.status, await response.json()];
+  };
+  const about = (name: string, size: number, more: object = {}) => {
+    return { parentId: place.rootId, name, modifiedAtMs: 5, executable: false, baseVersion: 0, size, ...more };
+  };
+  const request = (files: object[], bytes: string) => `${JSON.stringify({ files })}\n${bytes}`;
+  try {
+    const files = [about('one', 3), about('bad/name', 1), about('two', 4)];
+    const item = (name: string, text: string) => ({ item: expect.objectContaining({ name, sha256: hashOf(text) }) });
+    const results = [
+      expect.objectContaining(item('one', '1\n1')),
+      expect.objectContaining({ status: 422, code: 'INVALID_NAME' }),
+      expect.objectContaining(item('two', '2222')),
+    ];
+    expect(await ask(request(files, '1\n1x2222'))).toEqual([200, { files: results }]);
+    const invalid = [400, expect.objectContaining({ code: 'BODY_INVALID' })];
+    for (const body of [
+      ...['', '\n', 'null\n', '{"files":[1]}\n', request([about('a', 2)], 'a'), request([about('a', 2)], 'aaa')],
+      ...[request([about('a', -1)], ''), request([about('', 0)], ''), request([about('a', 0, { parentId: 1 })], '')],
+      ...[request([about('a', 0, { modifiedAtMs: 'x' })], ''), request(Array(257).fill(about('a', 0)), '')],
+      request([about('a', 1, { itemId: 'itm_1', baseVersion: null })], 'a'),
+    ])
+      expect(await ask(body)).toEqual(invalid);
+    expect(await ask(request([], ''), 'cmp_none')).toEqual([404, expect.objectContaining({ code: 'NOT_FOUND' })]);
+    expect(failures).toEqual([]);
+    expect(await list()).toEqual(['one', 'two']);
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
 });
 
 test('Small files beyond the quota are refused, and those that fit are written', async () => {
