@@ -217,9 +217,14 @@ test('Small files beyond the quota are refused, and those that fit are written',
     ...services,
     config: { ...config, drive: { ...config.drive, quotaBytes: 5_000 } },
   });
-  const files = Array.from({ length: 3 }, (_, n) => small(`file ${n}`, 'x'.repeat(2_000)));
+  const text = 'x'.repeat(2_000);
+  const files = Array.from({ length: 3 }, (_, n) => small(`file ${n}`, text));
   expect(outcomes(await tight.writeSmall(place.computerId, files))).toEqual(['file 0', 'file 1', 'QUOTA_EXCEEDED']);
   expect(await list()).toEqual(['file 0', 'file 1']);
+  place = await buildPlace();
+  const before = [await write('a', ''), await write('b', ''), await write('c', '')];
+  const changes = before.map(({ item }) => small(item.name, text, knownBy(item)));
+  expect(outcomes(await tight.writeSmall(place.computerId, changes))).toEqual(['a', 'b', 'QUOTA_EXCEEDED']);
 });
 
 test('Small files of somebody who may not change the drive, or of another space, are refused', async () => {
