@@ -52,6 +52,8 @@ export interface DriveFolder {
 export interface Driver {
   readonly name: DriverName;
   readonly confinement: Confinement;
+  /** Whether its sandboxes see the drive of their space, also if that is mounted after their beginning. */
+  readonly hasDrive?: boolean;
   /** Returns what the holder makes or attaches to. The confinement removes what the driver itself has made. */
   sandbox(order: SandboxOrder): SandboxSource | Promise<SandboxSource>;
   /** Called when the sandbox exists and is within its limits. Nothing in it has run yet. */

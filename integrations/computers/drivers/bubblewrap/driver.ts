@@ -43,6 +43,7 @@ export async function openBubblewrap(setting: DriverSetting): Promise<OpenedDriv
   return {
     name: 'bubblewrap',
     confinement,
+    hasDrive: true,
     sandbox({ homeDir, viewDir, limits, readOnly, system, drive }) {
       const { ownView } = setting;
       const given = { programs, machine, agentDir, etcDir, ownView, command: agent };

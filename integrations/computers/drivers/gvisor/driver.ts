@@ -41,7 +41,9 @@ export async function openGvisor(setting: DriverSetting, told: string | undefine
   return {
     name,
     confinement: roots === undefined ? confinement : cgroupConfinement(roots, 'whole'),
-    sandbox: ({ homeDir, limits, readOnly }) => gvisorCommand({ ...common, homeDir, limits, readOnly, command: agent }),
+    hasDrive: true,
+    sandbox: ({ homeDir, limits, readOnly, drive }) =>
+      gvisorCommand({ ...common, homeDir, limits, readOnly, drive, command: agent }),
   };
 }
 

@@ -1,13 +1,15 @@
 import { agentTasks } from '../../host/confinement/computerCgroup.ts';
 import { agentFolder, type SandboxCommand } from '../../protocol/holderSpec.ts';
 import type { ComputerLimits } from '../../types.ts';
-import { environment, home, hostFiles, temporaryFolders, uid } from '../bubblewrap/view.ts';
-import type { SandboxOptions } from '../driver.ts';
+import { driveInside, environment, home, hostFiles, temporaryFolders, uid } from '../bubblewrap/view.ts';
+import type { DriveFolder, SandboxOptions } from '../driver.ts';
 import { ociFilter } from '../seccomp/oci.ts';
 
 export interface GvisorOptions extends SandboxOptions<Pick<ComputerLimits, 'memoryMiB' | 'maxTasks' | 'maxProcesses'>> {
   /** Absolute paths. The computer's user must be able to run `runsc`. */
   programs: { bwrap: string; prlimit: string; runsc: string };
+  /** The drive of its space, if it has that. */
+  drive?: DriveFolder | undefined;
 }
 
 const folder = '/run/gvisor';
@@ -42,7 +44,7 @@ export function gvisorCommand(options: GvisorOptions): SandboxCommand {
   };
 }
 
-function outerArguments({ homeDir, agentDir, etcDir, readOnly, programs }: GvisorOptions): string[] {
+function outerArguments({ homeDir, agentDir, etcDir, readOnly, programs, drive }: GvisorOptions): string[] {
   return [
     ...['--unshare-user', '--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-net', '--unshare-cgroup-try'],
     ...['--die-with-parent', '--new-session', '--hostname', 'computer'],
@@ -55,7 +57,9 @@ function outerArguments({ homeDir, agentDir, etcDir, readOnly, programs }: Gviso
     ...readOnly.flatMap(({ from, to }) => ['--ro-bind', from, to]),
     ...['--dir', `${folder}/state`, '--ro-bind', programs.runsc, `${folder}/runsc`],
     ...['--ro-bind-data', '6', `${folder}/bundle/config.json`],
-    ...['--bind', homeDir, home, '--remount-ro', '/dev', '--remount-ro', '/'],
+    ...['--bind', homeDir, home],
+    ...(drive !== undefined ? ['--bind', drive.folder, driveInside] : []),
+    ...['--remount-ro', '/dev', '--remount-ro', '/'],
     ...['--chdir', '/', '--uid', String(uid), '--gid', String(uid), '--cap-drop', 'ALL'],
     ...['--info-fd', '4', '--block-fd', '5'],
   ];
@@ -97,7 +101,8 @@ function bundleConfig({ limits, readOnly, command, machine }: GvisorOptions) {
         options: [...options, `mode=${mode}`, `size=${bytes}`],
       })),
       ...readOnly.map(({ to }) => ({ destination: to, type: 'bind', source: to, options: [...options, 'bind', 'ro'] })),
-      { destination: home, type: 'bind', source: home, options: [...options, 'bind', 'rw'] },
+      // With the drive, which is a mount in it. The kernel refuses to leave that out.
+      { destination: home, type: 'bind', source: home, options: [...options, 'rbind', 'rw'] },
     ],
     linux: {
       namespaces: ['pid', 'ipc', 'uts', 'mount', 'network', 'user'].map((type) => ({ type })),

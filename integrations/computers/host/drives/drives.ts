@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { chmodSync, rmdirSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { lookUntil } from '../../../../base/async.ts';
+import type { Driver } from '../../drivers/driver.ts';
 import type { DriveBackend, DriveRoot } from '../../drives/backend.ts';
 import { createBackendServer } from '../../drives/backendServer.ts';
 import { DriveDaemon, type DriveMount } from '../../drives/daemon.ts';
@@ -115,13 +116,16 @@ export class Drives {
   }
 
   /** Makes the places for the drive of a computer that is about to start. It starts without a drive if that fails. */
-  async prepare(record: ComputerRecord, { spec }: ComputerRun): Promise<DriveMount | undefined> {
+  async prepare(
+    record: ComputerRecord,
+    { spec }: ComputerRun,
+    driver: Pick<Driver, 'name' | 'hasDrive'>,
+  ): Promise<DriveMount | undefined> {
     const { computerId } = record;
     const { layout, log } = this.#deps;
     if (spec.drive === undefined) return undefined;
     const refused =
-      this.#missing ??
-      (spec.driver === 'bubblewrap' ? undefined : `computers of the driver ${spec.driver} do not have it`);
+      this.#missing ?? (driver.hasDrive === true ? undefined : `computers of the driver ${driver.name} do not have it`);
     const place =
       refused === undefined ? await this.#place(record) : { refused: `Its host cannot give it the drive: ${refused}.` };
     if ('refused' in place) {

@@ -154,7 +154,7 @@ async function launch(
   };
   rmSync(computerLayout(layout, record.computerId).end, { force: true });
   const pid = await holder.pid;
-  const drive = await context.drives?.prepare(record, started);
+  const drive = await context.drives?.prepare(record, started, driver);
   save({ holder: required(stampOf(pid), 'its holder'), ...(drive && { drive }) });
   const cgroups = confinement.prepare(record);
   const mount = (init?: number) => drive && context.drives?.mount(record.computerId, drive, init);
