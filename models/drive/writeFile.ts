@@ -53,8 +53,8 @@ export async function writeFile(
   const { place: folder, isGone } = await folderOf(write, tx);
   const taken = item ?? (await DriveItem.childOf(folder.itself.id, write.name, tx));
   if (hasContentOf(taken, file)) return repeated(taken, file, false, tx);
-  if (item !== undefined && (await wasVersionOf(item, known?.version, file, tx))) {
-    return { item, place: await placeOf(tx, item), isConflict: false, isRepeated: true };
+  if (taken !== null && (await wasVersionOf(taken, item === undefined ? 0 : known?.version, file, tx))) {
+    return { item: taken, place: await placeOf(tx, taken), isConflict: false, isRepeated: true };
   }
   const isConflict =
     item === undefined ? known !== undefined || taken !== null || isGone : item.version !== known?.version;
@@ -79,8 +79,8 @@ function hasContentOf(item: DriveItem | null, { content }: ArrivedFile): item is
 }
 
 /**
- * Whether a version after the one that was changed has the content. Then an earlier request has brought it, whose program
- * was killed before the answer, and the file was changed since.
+ * Whether a version after the one that was changed, or any of a file that was new, has the content. Then an earlier
+ * request has brought it, whose program was killed before the answer, and the file was changed since.
  */
 async function wasVersionOf(
   { id: itemId, version: present }: DriveItem,

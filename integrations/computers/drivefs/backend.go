@@ -41,6 +41,11 @@ type item struct {
 	Live bool `json:"live"`
 }
 
+// processID is another in each process, so that the worker can tell what a killed one has sent from what is sent now.
+var processID = fmt.Sprintf("%016x", randomNumber())
+
+const processHeader = "Atrium-Process"
+
 // backend asks the worker for one computer. It has connections of its own, so that it waits for no other computer.
 type backend struct {
 	base     string
@@ -54,12 +59,20 @@ func newBackend(socket, computerID string) *backend {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		return &watchedConnection{connection}, err
 	}
-	transport := &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second,
-		DisableCompression: true, WriteBufferSize: 128 << 10, ReadBufferSize: 64 << 10}
+	transport := &identified{http.Transport{DialContext: dial, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second,
+		DisableCompression: true, WriteBufferSize: 128 << 10, ReadBufferSize: 64 << 10}}
 	b := &backend{base: "http://worker/computers/" + url.PathEscape(computerID),
 		client: &http.Client{Transport: transport}, alone: make(chan struct{}, maxSends)}
 	b.together = &together{backend: b}
 	return b
+}
+
+// identified says in each request which process sends it.
+type identified struct{ http.Transport }
+
+func (t *identified) RoundTrip(request *http.Request) (*http.Response, error) {
+	request.Header.Set(processHeader, processID)
+	return t.Transport.RoundTrip(request)
 }
 
 // A connection whose reads and writes end if the other side is silent.

@@ -11,9 +11,18 @@ func (d *drive) commit(n *node, w *writing) error {
 	d.mu.Lock()
 	e := d.entryOf(n, w)
 	isNeeded := w.isDirty && !n.isGone
+	earlier := w.current
+	if earlier == nil && w.entry != nil && w.entry.MayBeSent {
+		earlier = w.entry
+	}
 	d.mu.Unlock()
 	if !isNeeded {
 		return nil
+	}
+	if earlier != nil { // after a crash it is sent again, before this one
+		if err := d.outbox.journal.amend(earlier, func() { earlier.MayBeSent = true }); err != nil {
+			return err
+		}
 	}
 	if w.file == nil {
 		number, file, err := d.outbox.journal.newData()
@@ -35,7 +44,11 @@ func (d *drive) commit(n *node, w *writing) error {
 	w.isEntered, w.isDirty = true, false
 	old := w.entry
 	w.entry = e
-	if old != nil && old != w.current {
+	switch {
+	case old == nil || old == w.current:
+	case old.MayBeSent:
+		w.doubted = old
+	default:
 		d.outbox.journal.replace(old.Number, e.Number)
 	}
 	if n.isGone {
@@ -66,7 +79,7 @@ func (d *drive) reenter(n *node, w *writing) error {
 	if old == nil {
 		return nil
 	}
-	e.Number, e.Size, e.Sha256 = old.Number, old.Size, old.Sha256
+	e.Number, e.Size, e.Sha256, e.MayBeSent = old.Number, old.Size, old.Sha256, old.MayBeSent
 	if err := d.outbox.journal.write(e); err != nil {
 		return err
 	}

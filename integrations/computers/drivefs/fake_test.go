@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -40,8 +41,10 @@ type fake struct {
 	refuse       func(r *http.Request) int
 	isAway       bool
 	resets       bool
-	losesAnswers bool          // of small files
-	puttings     int           // requests with contents that have come
+	losesAnswers bool   // of small files
+	puttings     int    // requests with contents that have come
+	present      string // the process that has asked last
+	retired      map[string]bool
 	paused       chan struct{} // PUTs wait until it is closed
 	slow         func(r *http.Request)
 }
@@ -57,7 +60,7 @@ const rootID = "itm_root"
 
 func newFake(t testing.TB) *fake {
 	f := &fake{t: t, socket: t.TempDir() + "/backend", items: map[string]*fakeItem{}, access: "write",
-		listed: map[string][]*fakeItem{}, since: map[string]int64{}, epoch: "ins_1"}
+		listed: map[string][]*fakeItem{}, since: map[string]int64{}, epoch: "ins_1", retired: map[string]bool{}}
 	f.changed = sync.NewCond(&f.mu)
 	f.items[rootID] = &fakeItem{item: item{ID: rootID, Kind: "folder", Live: true}}
 	f.listen()
@@ -106,7 +109,7 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r.Context().Err() != nil {
+	if r.Context().Err() != nil || f.isRetired(r.Header.Get(processHeader)) {
 		return // the program was killed
 	}
 	if path == "/files" && r.Method == "POST" {
@@ -117,6 +120,14 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.answer(w, r, path, body, content)
+}
+
+// isRetired says whether a later process has asked before. mu is held.
+func (f *fake) isRetired(process string) bool {
+	if process != f.present && !f.retired[process] {
+		f.retired[f.present], f.present = true, process
+	}
+	return f.retired[process]
 }
 
 // puts answers for several files in one request as if each had one of its own.
@@ -306,7 +317,11 @@ func (f *fake) put(w http.ResponseWriter, r *http.Request, content []byte) {
 	}
 	base, _ := strconv.ParseInt(query.Get("baseVersion"), 10, 64)
 	isConflict := it != nil && (query.Get("itemId") == "" || it.Version != base)
-	if isConflict && bytes.Equal(it.content, content) {
+	if isConflict && (bytes.Equal(it.content, content) || it.had(content)) {
+		if isExecutable := query.Get("executable") == "true"; isExecutable != it.Executable && bytes.Equal(it.content, content) {
+			it.Executable = isExecutable
+			f.touch(it)
+		}
 		answer(w, 200, map[string]any{"item": it.item, "conflict": false})
 		return
 	}
@@ -328,6 +343,11 @@ func (f *fake) put(w http.ResponseWriter, r *http.Request, content []byte) {
 	it.Executable = query.Get("executable") == "true"
 	f.touch(it)
 	answer(w, 200, map[string]any{"item": it.item, "conflict": isConflict})
+}
+
+// had says whether an earlier version has a content, which a repeated request brings again.
+func (it *fakeItem) had(content []byte) bool {
+	return slices.ContainsFunc(it.versions, func(each []byte) bool { return bytes.Equal(each, content) })
 }
 
 func (f *fake) add(parentID, name, kind string) *fakeItem {

@@ -35,6 +35,8 @@ type entry struct {
 	Executable   bool   `json:"executable"`
 	Session      string `json:"session"`
 	Size         int64  `json:"size"`
+	// Its request was sent, and the drive may have it although there was no answer.
+	MayBeSent bool `json:"mayBeSent,omitempty"`
 	// Since when the worker has refused it for good. Guarded by the outbox's mu.
 	refusedAt time.Time
 	// The hash of the data. Empty if the data was synced before the entry was written.

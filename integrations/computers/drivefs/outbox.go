@@ -47,9 +47,27 @@ func openOutbox(computerID, stageDir string, b *backend, c *cache) (*outbox, err
 	if len(entries) > 0 {
 		o.spaceID = entries[0].SpaceID
 	}
+	entries = j.withoutReplaced(entries)
 	alignEarlier(entries)
 	o.leave(entries)
 	return o, nil
+}
+
+// withoutReplaced leaves out earlier contents of a file that were never on their way. A killed process had no time to
+// forget them.
+func (j *journal) withoutReplaced(entries []*entry) (kept []*entry) {
+	latest := map[string]*entry{}
+	for _, each := range entries { // the oldest is first
+		latest[each.Key] = each
+	}
+	for _, each := range entries {
+		if last := latest[each.Key]; each == last || each.MayBeSent {
+			kept = append(kept, each)
+		} else {
+			j.replace(each.Number, last.Number)
+		}
+	}
+	return kept
 }
 
 // alignEarlier makes the earlier contents of a file go where its latest one goes. It may have been renamed between them.

@@ -52,6 +52,7 @@ func (d *drive) remove(cancel <-chan struct{}, parentNumber uint64, name string,
 	}
 	ctx, stop := interruptible(cancel)
 	defer stop()
+	d.resolve(ctx, n)
 	give, _ := d.holdSending(ctx, n, removalPatience) // one that is still being sent goes to the trash afterwards
 	defer give()
 	d.mu.Lock()
@@ -73,6 +74,20 @@ func (d *drive) remove(cancel <-chan struct{}, parentNumber uint64, name string,
 	defer d.mu.Unlock()
 	d.gone(n, revision)
 	return fuse.OK
+}
+
+// resolve sends a file again whose request had no answer, so that what the drive may have of it is known here.
+func (d *drive) resolve(ctx context.Context, n *node) {
+	d.mu.Lock()
+	w := n.writing
+	isDoubtful := w != nil && (w.doubted != nil || w.entry != nil && w.entry.MayBeSent)
+	d.mu.Unlock()
+	if !isDoubtful {
+		return
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, removalPatience, syscall.EIO)
+	defer stop()
+	d.sendNow(ctx, n)
 }
 
 // holdSending waits until a file is not being sent. The caller calls the result at the end.

@@ -48,6 +48,7 @@ func (d *drive) Rename(cancel <-chan struct{}, in *fuse.RenameIn, oldName, newNa
 	}
 	ctx, stop := interruptible(cancel)
 	defer stop()
+	d.resolve(ctx, source)
 	// A request with a file's old name has to end first. It may be a large file.
 	give, err := d.holdSending(ctx, source, renamePatience)
 	if err != nil {
@@ -135,7 +136,8 @@ func (d *drive) move(ctx context.Context, source, to *node, name string, target 
 		if isSaved {
 			delete(d.items, id)
 			d.removed[id] = revision
-			if replaced.Revision < answer.Item.Revision {
+			// If the changes were faster, they have left out the version of a file that is not sent.
+			if replaced.Revision <= answer.Item.Revision {
 				replaced = answer.Item
 			}
 		}

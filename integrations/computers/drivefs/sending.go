@@ -93,8 +93,11 @@ func (d *drive) failed(n *node, w *writing, err error) {
 	defer d.mu.Unlock()
 	if w.entry == nil { // the file is gone
 		d.outbox.journal.remove(w.current.Number)
-	} else if w.current != w.entry && isPassing(err) {
-		w.doubted = w.current
+	} else if isPassing(err) {
+		w.current.MayBeSent = true
+		if w.current != w.entry {
+			w.doubted = w.current
+		}
 	} else if w.current != w.entry {
 		w.doubted = nil
 		d.outbox.journal.replace(w.current.Number, w.entry.Number)
@@ -146,6 +149,12 @@ func (d *drive) sent(n *node, w *writing, e *entry, it item) (attributes map[str
 	}
 	if !isGone {
 		d.become(n, it)
+	}
+	if later == nil && !isGone && !w.isDirty && e.Sha256 != "" && it.Sha256 != "" && it.Sha256 != e.Sha256 {
+		// An earlier attempt had brought the content, and somebody has changed the file since.
+		w.isOld, n.isStale = true, true
+		n.size, n.modified, n.executable = it.Size, time.UnixMilli(it.ModifiedAtMs), it.Executable
+		d.tellOfNode(n)
 	}
 	isDifferent := later == nil && !isGone && !w.isDirty &&
 		(n.modified.UnixMilli() != it.ModifiedAtMs || n.executable != it.Executable)

@@ -4,6 +4,7 @@ import { jsonOf, notFoundHere, send, sendProblem } from '../holder/http/answers.
 import { problemFrom } from '../protocol/holderHttp.ts';
 import type { DriveBackend, DriveWrite } from './backend.ts';
 import { smallFilesOf } from './smallFiles.ts';
+import { Successions } from './successions.ts';
 
 type Failed = (error: unknown) => void;
 
@@ -24,12 +25,16 @@ const pattern = /^\/computers\/([\w-]{1,64})\/(\w+)$/;
 
 /** The HTTP server that the drives' daemon asks. Only root, or Atrium's own user, reaches its socket. */
 export function createBackendServer(backend: DriveBackend, failed: Failed): Server {
+  const successions = new Successions();
   // A transfer may take long.
   return createServer({ requestTimeout: 0, headersTimeout: headersMs }, (req, res) => {
-    answer({ backend, failed, req, res }).catch((error: unknown) => {
-      // What the daemon breaks off, it asks again.
-      sendProblem(res, refusalOf(error, res.destroyed ? () => undefined : failed));
-    });
+    const process = req.headers['atrium-process']?.toString();
+    successions
+      .run(process, () => answer({ backend, failed, req, res }))
+      .catch((error: unknown) => {
+        // What the daemon breaks off, it asks again.
+        sendProblem(res, refusalOf(error, res.destroyed ? () => undefined : failed));
+      });
   });
 }
 

@@ -130,6 +130,7 @@ test('A content that was a version since is not a conflict, when its request is 
   const { item: second } = await write('log', 'one, two', knownBy(first));
   const third = await write('log', 'one, two, three', knownBy(second));
   expect(await write('log', 'one, two', knownBy(first))).toEqual({ ...third, conflict: false });
+  expect(await write('log', 'one')).toEqual({ ...third, conflict: false });
   expect(await list()).toEqual(['log']);
   expect(await write('log', 'other', knownBy(first))).toMatchObject({ conflict: true });
 });
