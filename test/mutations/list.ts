@@ -65,6 +65,13 @@ export const mutations: readonly Mutation[] = [
     caughtBy: 'test/activities/computers/driveBackend.test.ts',
   },
   {
+    name: 'What a killed daemon has asked is done after what its next process asks',
+    file: 'integrations/computers/drives/successions.ts',
+    piece: 'if (earlier.length > 0) await',
+    replacement: 'if (false) await',
+    caughtBy: 'test/integrations/computers/successions.test.ts',
+  },
+  {
     name: 'A daemon goes on with the revisions of the time before a restore',
     file: 'activities/computers/drives/driveBackend.ts',
     piece: 'isOther ? future : after',
