@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"syscall"
+	"time"
 )
 
 // attach makes entries that are left known to a mount, which has the home. nil: there is none any more.
@@ -84,4 +86,58 @@ func (d *drive) hear(it item) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.apply(it)
+}
+
+// withdraw shows what the drive has again of a file that the computer may not send any more. Its content is left in the
+// outbox. mu is held.
+func (d *drive) withdraw(n *node, w *writing) {
+	entries := w.takeEntries()
+	delete(d.unsent, n)
+	d.count(w, 0)
+	for _, each := range entries {
+		each.refusedAt = time.Now()
+	}
+	go d.outbox.leave(entries) // it may not be called with this lock
+	if n.item.ID == "" {
+		d.tellOfName(n.parent, n.name)
+		d.lose(n)
+	} else {
+		w.isOld = true
+		n.size, n.modified, n.executable = n.item.Size, time.UnixMilli(n.item.ModifiedAtMs), n.item.Executable
+		n.isStale = true
+		d.tellOfNode(n)
+	}
+	go d.retireNow(n, w)
+}
+
+// takeEntries returns what is to be sent, the oldest first, and forgets it here. mu is held.
+func (w *writing) takeEntries() (entries []*entry) {
+	for _, each := range []*entry{w.doubted, w.entry} {
+		if each != nil {
+			entries = append(entries, each)
+		}
+	}
+	w.doubted, w.entry = nil, nil
+	return entries
+}
+
+// leaveUnsent gives the entries that were not sent to the outbox, which outlives the mount.
+func (d *drive) leaveUnsent() {
+	d.mu.Lock()
+	files := slices.Collect(maps.Keys(d.unsent))
+	d.mu.Unlock()
+	for _, n := range files {
+		d.mu.Lock()
+		w := n.writing
+		d.mu.Unlock()
+		if w == nil || d.commit(n, w) != nil {
+			continue
+		}
+		w.sending.take(context.Background()) // a request that was going on ends now
+		d.mu.Lock()
+		entries := w.takeEntries()
+		d.mu.Unlock()
+		w.sending.give()
+		d.outbox.leave(entries)
+	}
 }
