@@ -42,6 +42,8 @@ interface Opened {
   connections: OpenConnections;
   path: string;
   inode: number;
+  /** Settles when it listens. A socket that is closed before that would listen for ever. */
+  listening: Promise<void>;
 }
 
 /**
@@ -61,10 +63,15 @@ export class ComputerEgress implements AsyncDisposable {
 
   /** Opens the computer's socket, and replaces one that another process may have left. */
   async open(socket: ComputerSocket): Promise<void> {
-    const { computerId, path, owner } = socket;
+    const { computerId, path } = socket;
     await this.close(computerId);
     const opened = this.#serve(computerId, path);
     this.#open.set(computerId, opened);
+    opened.listening = this.#listen(opened, socket);
+    await opened.listening;
+  }
+
+  async #listen(opened: Opened, { path, owner }: ComputerSocket): Promise<void> {
     const { server } = opened;
     // Rename into place: a client finds either the old socket or the new one, which already has its owner.
     const temporary = owner?.draft ?? `${path}.new`;
@@ -82,6 +89,7 @@ export class ComputerEgress implements AsyncDisposable {
     const opened = this.#open.get(computerId);
     if (opened === undefined) return;
     this.#open.delete(computerId);
+    await opened.listening.catch(() => undefined); // the caller of `open` handles it
     const { server, sockets, connections, path, inode } = opened;
     connections.endAll();
     const closed = server.listening ? once(server, 'close') : undefined;
@@ -145,6 +153,6 @@ export class ComputerEgress implements AsyncDisposable {
       sockets.add(socket);
       socket.once('close', () => sockets.delete(socket));
     });
-    return { server, sockets, connections, path, inode: -1 };
+    return { server, sockets, connections, path, inode: -1, listening: Promise.resolve() };
   }
 }

@@ -109,10 +109,11 @@ func (m *daemon) mount(ctx context.Context, id string, spec mountSpec) error {
 		if old.spec.isSameMount(spec) && isMounted(spec.Target) {
 			return nil
 		}
-		if err := old.close(leftPatience); err != nil {
+		err := old.close(leftPatience)
+		m.set(c, nil, spec.SpaceID)
+		if err != nil {
 			return err
 		}
-		m.set(c, nil, spec.SpaceID)
 	}
 	left, stop := context.WithTimeout(ctx, leftPatience)
 	defer stop()
@@ -148,11 +149,9 @@ func (m *daemon) unmount(id string, timeout time.Duration) error {
 	if d == nil {
 		return nil
 	}
-	if err := d.close(timeout); err != nil {
-		return err
-	}
+	err := d.close(timeout)
 	m.set(c, nil, d.spec.SpaceID)
-	return nil
+	return err
 }
 
 // states lists the mounts, and the computers without one that have something to send.

@@ -138,7 +138,8 @@ func mountDrive(ctx context.Context, spec mountSpec, o *outbox, c *cache) (*driv
 	return d, nil
 }
 
-// close ends the mount. What could not be sent within the time is left in the outbox.
+// close ends the mount, also if that cannot be taken away. What could not be sent within the time is left in the outbox.
+// It is called once.
 func (d *drive) close(timeout time.Duration) error {
 	d.syncAll(timeout)
 	err := unmountLazily(d.spec.Target)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -176,4 +177,25 @@ func TestWhatAnUnmountCannotSendIsSentLater(t *testing.T) {
 	w.set(func() { w.paused = nil })
 	close(release)
 	w.until("the file is on the drive", func() bool { return w.content("file") == "late" })
+}
+
+func TestAMountThatSomebodyElseTookAwayIsGivenUp(t *testing.T) {
+	w := mounted(t)
+	w.save("file", "text")
+	must(t, syscall.Unmount(w.path, syscall.MNT_DETACH))
+	must(t, os.Remove(w.path))
+	status, answer := w.control("DELETE", "/mounts/"+testComputer+"?timeoutMs=1000", nil)
+	if status != 204 {
+		t.Fatalf("unmount: %d %v", status, answer)
+	}
+	w.expectOnDrive("file", "text")
+	if _, state := w.control("GET", "/", nil); len(state["mounts"].([]any)) != 0 {
+		t.Errorf("the state is %v", state)
+	}
+	open, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", w.process.Process.Pid))
+	for _, each := range open {
+		if target, _ := os.Readlink(each); target == w.path+".local" {
+			t.Errorf("%s is open", target)
+		}
+	}
 }

@@ -37,7 +37,8 @@ func unmountLazily(target string) error {
 	if err == nil || errors.Is(err, syscall.EINVAL) {
 		return nil
 	}
-	if output, failure := exec.Command("fusermount3", "-u", "-z", target).CombinedOutput(); failure != nil {
+	output, failure := exec.Command("fusermount3", "-u", "-z", target).CombinedOutput()
+	if failure != nil && isMounted(target) { // else somebody else took it away
 		return fmt.Errorf("unmount: %w: %s", err, strings.TrimSpace(string(output)))
 	}
 	return nil

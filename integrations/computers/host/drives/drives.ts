@@ -82,7 +82,8 @@ export class Drives {
       stageDir: layout.driveStage,
       log: layout.driveLog,
     });
-    this.#keeper = new MountKeeper(deps, this.#daemon, this.#wanted);
+    const isMounting = (computerId: string) => this.#mounting.has(computerId);
+    this.#keeper = new MountKeeper({ ...deps, isMounting }, this.#daemon, this.#wanted);
   }
 
   /** Makes the folder for mounts, if this host can have them. Before any holder starts. */
@@ -196,18 +197,20 @@ export class Drives {
   async unmount(computerId: string): Promise<void> {
     // Its start may have failed at something else.
     await this.#mounting.get(computerId);
+    this.#roots.delete(computerId);
     if (!this.#wanted.delete(computerId)) return;
     const { layout, log } = this.#deps;
     const { drive } = computerLayout(layout, computerId);
     try {
-      await this.#daemon.unmount(computerId, unmountMs);
-      ifThere(() => rmdirSync(drive));
+      await this.#keeper.takeDown(computerId, unmountMs);
       const left = (await this.#daemon.state())?.mounts.find((mount) => mount.computerId === computerId);
       const { pendingFiles = 0, error } = left ?? {};
       this.#wanted.tell(computerId, { access: null, pendingFiles, error: error || null });
     } catch (error) {
       log('warn', { err: error, computerId }, 'The drive of a computer that has ended could not be unmounted');
-      await removeDeadMount(drive).catch(() => undefined);
+      await removeDeadMount(drive)
+        .then(() => ifThere(() => rmdirSync(drive)))
+        .catch(() => undefined);
       this.#wanted.tell(computerId, nothing);
     }
   }

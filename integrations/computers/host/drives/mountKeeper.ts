@@ -1,6 +1,7 @@
-import { chownSync } from 'node:fs';
+import { chownSync, rmdirSync } from 'node:fs';
 import type { DaemonState, DriveDaemon, DriveMount } from '../../drives/daemon.ts';
-import type { HostLayout } from '../layout.ts';
+import { ifThere } from '../../system/ifThere.ts';
+import { computerLayout, type HostLayout } from '../layout.ts';
 import { readRecord } from '../records.ts';
 import { removeDeadMount } from './drivePlaces.ts';
 import type { WantedMounts } from './wantedMounts.ts';
@@ -9,6 +10,8 @@ interface Deps {
   layout: HostLayout;
   log: (level: 'warn', facts: Record<string, unknown>, message: string) => void;
   watchMs: number;
+  /** Whether a start of the computer mounts it now: only that knows when its sandbox sees a mount. */
+  isMounting: (computerId: string) => boolean;
 }
 
 /** Keeps the program that mounts drives running, and its mounts as they are wanted. */
@@ -17,7 +20,8 @@ export class MountKeeper {
   readonly #daemon: DriveDaemon;
   readonly #wanted: WantedMounts;
   #isClosing = false;
-  #hasLooked = false;
+  /** Whether the daemon may have mounts of computers that have ended. */
+  #hasStrays = true;
   #looking: Promise<void> = Promise.resolve();
   #ensuring: Promise<DaemonState> | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -49,6 +53,17 @@ export class MountKeeper {
     if (uid != null) chownSync(mount.syncSocket, uid, uid);
   }
 
+  /** If it fails, the next look tries again: the daemon keeps the computer's volume in use. */
+  async takeDown(computerId: string, timeoutMs: number): Promise<void> {
+    try {
+      await this.#daemon.unmount(computerId, timeoutMs);
+      ifThere(() => rmdirSync(computerLayout(this.#deps.layout, computerId).drive));
+    } catch (error) {
+      this.#hasStrays = true;
+      throw error;
+    }
+  }
+
   /** Starts the daemon, unless it runs. Callers share one start. */
   ensure(): Promise<DaemonState> {
     this.#ensuring ??= this.#daemon.ensure().finally(() => {
@@ -68,11 +83,13 @@ export class MountKeeper {
 
   /** Starts a daemon that was killed, brings its mounts in line, and tells what has changed. */
   async #look(): Promise<void> {
-    if (this.#wanted.isEmpty && this.#hasLooked) return;
+    if (this.#wanted.isEmpty && !this.#hasStrays) return;
     try {
       const state = (await this.#daemon.state()) ?? (this.#wanted.isEmpty ? undefined : await this.#startAgain());
+      this.#hasStrays = false;
       const mounts = new Map(state?.mounts.map((mount) => [mount.computerId, mount]));
       for (const [computerId, mount] of this.#wanted) {
+        if (this.#deps.isMounting(computerId)) continue;
         const now = mounts.get(computerId);
         if (now?.mounted !== true) await this.#putAgain(computerId, mount);
         else
@@ -82,10 +99,9 @@ export class MountKeeper {
             error: now.error || null,
           });
       }
-      // These computers ended while no process was their host.
-      const left = [...mounts.values()].filter((each) => each.mounted && !this.#wanted.has(each.computerId));
-      for (const { computerId } of left) await this.#daemon.unmount(computerId, 0);
-      this.#hasLooked = true;
+      // These computers ended while no process was their host, or while the daemon did not answer.
+      for (const { computerId, mounted } of mounts.values())
+        if (mounted && !this.#wanted.has(computerId)) await this.takeDown(computerId, 0);
     } catch (error) {
       for (const [computerId] of this.#wanted) this.#wanted.failed(computerId, error);
     }
@@ -95,7 +111,7 @@ export class MountKeeper {
     try {
       await this.put(computerId, mount);
       // The computer may have ended meanwhile.
-      if (!this.#wanted.has(computerId)) await this.#daemon.unmount(computerId, 0);
+      if (!this.#wanted.has(computerId)) await this.takeDown(computerId, 0);
     } catch (error) {
       this.#wanted.failed(computerId, error);
     }

@@ -8,7 +8,7 @@ import { isOverLimit } from '../disks/overLimit.ts';
 import { HostError, within } from '../hostErrors.ts';
 import type { Lanes } from '../lanes.ts';
 import { computerLayout } from '../layout.ts';
-import { clear } from '../life/end.ts';
+import { takeDown } from '../life/end.ts';
 import { holderSpec, joinSandbox, newRun, reported, required } from '../life/start.ts';
 import { giveFolder } from '../machine/setUp.ts';
 import type { ComputerRecord, ComputerRun } from '../records.ts';
@@ -78,7 +78,7 @@ export class FileSandboxes {
     if (record === undefined) return;
     this.#open.delete(computerId);
     try {
-      await clear(this.#context, record);
+      await takeDown(this.#context, record);
     } finally {
       this.#places.closed(computerId);
     }

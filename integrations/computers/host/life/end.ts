@@ -20,12 +20,22 @@ export function isRunning(run: ComputerRun | null | undefined): run is LiveRun {
   return run?.phase === 'running' && run.holder !== null && run.bootId === bootId() && isAlive(run.holder);
 }
 
-/** Kills all processes of a computer in any state, until none is left, and removes its confinement. */
-export async function clear(
+/**
+ * Ends what a computer in any state has beside its files: its processes, its confinement, its way out, and its drive,
+ * which would keep its volume in use. There is no other teardown: each end of a computer, or of a sandbox, calls it.
+ */
+export async function takeDown(
   context: HostContext,
   record: ComputerRecord,
-  { confinement }: Driver = driverOf(context, record),
+  driver: Driver = driverOf(context, record),
 ): Promise<void> {
+  // First, so that all that its programs have written is in the drive's program.
+  await killAll(context, record, driver);
+  await Promise.all([context.options.egress?.close(record.computerId), context.drives?.unmount(record.computerId)]);
+}
+
+/** Kills all processes of a computer in any state, until none is left, and removes its confinement. */
+async function killAll(context: HostContext, record: ComputerRecord, { confinement }: Driver): Promise<void> {
   const { deadlines } = context;
   const ofThisBoot = record.run?.bootId === bootId() ? record : { ...record, run: null };
   // A dying process has left its cgroup but still holds memory and files, so it is waited for too.
@@ -75,8 +85,7 @@ export async function end(
     // The holder applies the grace itself. It gets one more second to record its end.
     await lookUntil(() => !isAlive(holder), Boolean, { ...pauses, forMs: graceMs + 1_000 });
   }
-  await clear(context, record);
-  await Promise.all([context.options.egress?.close(record.computerId), context.drives?.unmount(record.computerId)]);
+  await takeDown(context, record);
   const { generation } = run.spec;
   const own = { generation, reason, at: new Date().toISOString() };
   // A holder that did not answer cannot say why it ended.

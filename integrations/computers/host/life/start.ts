@@ -12,7 +12,7 @@ import { baseVolume, computerLayout, rootIn } from '../layout.ts';
 import { giveFolder, makeComputerDir } from '../machine/setUp.ts';
 import { requireSystems, usersFor } from '../machine/systems.ts';
 import { type ComputerRecord, type ComputerRun, lastingOf, readRecord, writeRecord } from '../records.ts';
-import { clear, end, isRunning } from './end.ts';
+import { end, isRunning, takeDown } from './end.ts';
 import type { Holder } from './holders.ts';
 
 /** How long a start waits for the drive. */
@@ -88,7 +88,7 @@ async function settleEarlier(
     throw new HostError('GENERATION_ENDED', `generation ${generation} of ${spec.computerId} has ended: ${reason}`);
   }
   // A start that was cut off, for example by kill -9, begins again.
-  await clear(context, record);
+  await takeDown(context, record);
   return undefined;
 }
 
@@ -159,13 +159,16 @@ async function launch(
   const cgroups = confinement.prepare(record);
   const mount = (init?: number) => drive && context.drives?.mount(record.computerId, drive, init);
   if (context.drives?.follow === false) await mount();
-  holder.send(await holderSpec(context, record, started.spec, cgroups, drive));
+  const sent = await holderSpec(context, record, started.spec, cgroups, drive);
+  givenUp.throwIfAborted(); // nobody would close what is opened after the end
+  holder.send(sent);
   // The kernel takes a while to move a process to a cgroup. Meanwhile the holder makes the sandbox, in which nothing
   // runs before the release.
   confinement.joinHolder(record.computerId, pid);
   const egress = openEgress(context, record);
   egress.catch(() => undefined); // awaited below
   const { pids } = await reported(holder, 'blocked');
+  givenUp.throwIfAborted();
   const mounted = context.drives?.follow ? mount(pids?.init) : undefined;
   const sandbox = joinSandbox(driver, record, pids);
   save({ sandbox });

@@ -9,7 +9,7 @@ import { type ComputerRecord, listComputerIds, readRecord, removeComputerDir, wr
 import { syncHomes } from '../saves/btrfs.ts';
 import { endSwap } from '../saves/fill.ts';
 import type { Saves } from '../saves/saves.ts';
-import { clear, end, isRunning } from './end.ts';
+import { end, isRunning, takeDown } from './end.ts';
 
 /**
  * Ends a computer and removes all of it. The order is recorded first, so that a sweep can finish an interrupted
@@ -18,7 +18,7 @@ import { clear, end, isRunning } from './end.ts';
 export async function destroy(context: HostContext, record: ComputerRecord): Promise<void> {
   const { layout, disks, uids } = context;
   writeRecord(layout, { ...record, removing: true });
-  await clear(context, record);
+  await takeDown(context, record);
   const { home } = computerLayout(layout, record.computerId);
   await disks.remove(unfinished(home));
   await disks.remove(home);
@@ -54,7 +54,7 @@ async function setRight(context: HostContext, record: ComputerRecord): Promise<s
   }
   const left = confinement.left(record);
   if (left.length === 0) return undefined;
-  await clear(context, record);
+  await takeDown(context, record);
   return `${computerId}: killed ${left.length} leftover processes`;
 }
 
@@ -83,19 +83,27 @@ export async function sweep(context: HostContext, { lanes, saves, sandboxes }: U
     const did = await lanes.in(computerId, look).catch(failed);
     if (did !== undefined) done.push(did);
   }
-  const strays = await removeStrays(context, isInUse);
+  const strays = await removeStrays(context, lanes, isInUse);
   return [...done, ...strays, ...(await saves.removeStrays(isInUse))];
 }
 
 /** Removes confinements that belong to no computer, and unfinished copies. */
-async function removeStrays(context: HostContext, isBusy: (computerId: string) => boolean): Promise<string[]> {
+async function removeStrays(
+  context: HostContext,
+  lanes: Lanes,
+  isBusy: (computerId: string) => boolean,
+): Promise<string[]> {
   const { layout, disks } = context;
   const done: string[] = [];
   for (const driver of context.drivers.values()) {
     try {
       for (const computerId of await driver.confinement.list()) {
-        if (isBusy(computerId) || readRecord(layout, computerId)?.run?.phase === 'running') continue;
-        await clear(context, { computerId, uid: null, limits: noLimits, run: null }, driver);
+        const runs = () => readRecord(layout, computerId)?.run?.phase === 'running';
+        if (isBusy(computerId) || runs()) continue;
+        // In its lane, so that a start waits, and keeps its way out and its drive.
+        await lanes.in(computerId, () =>
+          takeDown(context, { computerId, uid: null, limits: noLimits, run: null }, driver),
+        );
         done.push(`${computerId}: removed its leftover confinement`);
       }
     } catch (error) {
