@@ -12,8 +12,8 @@ export type FillDeps = Pick<HostDeps, 'database' | 'host' | 'storage' | 'sealedS
 
 /**
  * Makes the home of a computer on this host from its head, where the host has none yet. A home that is here stays as it
- * is: it is as new as the head, or newer. `isKnown`: the host has the computer already. Without a head, makes the base
- * that the computer begins with.
+ * is: it is as new as the head, or newer. `isKnown`: the host has the computer already. Without a head, forgets what an
+ * unfinished fill has left, and makes the base that the computer begins with.
  */
 export async function fillHome(
   deps: FillDeps,
@@ -21,8 +21,11 @@ export async function fillHome(
   { limits }: Pick<ComputerOrder, 'limits'>,
   { isKnown, signal }: { isKnown: boolean; signal: AbortSignal },
 ): Promise<void> {
+  if (homeSaveId === null && isKnown) return;
   if (homeSaveId === null) {
-    if (base !== null && !isKnown) await deps.host.prepareBase(base, signal);
+    // It may have been discarded because it could not be filled.
+    await deps.host.saves.forgetFill(id, base ?? undefined);
+    if (base !== null) await deps.host.prepareBase(base, signal);
     return;
   }
   const head = await savedAs(deps, homeSaveId);

@@ -1,4 +1,5 @@
 import type { Transaction } from 'sequelize';
+import { DomainError } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
 import { takeVersion } from '../environments/sharing.ts';
 import { findVersion } from '../environments/version.ts';
@@ -28,6 +29,30 @@ export async function systemOf(tx: Transaction, spaceId: string, { environmentId
   const { id, saveId } = await takeVersion(tx, { spaceId, environmentId, number: environmentVersion });
   const save = await lockSave(tx, saveId);
   return { homeSaveId: saveId, homeSavedAt: save?.takenAt ?? null, base: 'debian', environmentVersionId: id } as const;
+}
+
+/**
+ * What a computer begins with if its head cannot be opened: the system of its version, or else of the newest one of its
+ * environment. If it has neither, that is its base alone, and it is of no environment any more: the users that one names
+ * are not there, and it can be given a version later. The space is locked.
+ */
+export async function systemBeside(
+  tx: Transaction,
+  { spaceId, homeSaveId, environmentVersionId }: Computer,
+): Promise<Pick<Computer, 'homeSaveId'> & Partial<Pick<Computer, 'environmentVersionId'>>> {
+  const nothing = { homeSaveId: null, environmentVersionId: null };
+  const version = environmentVersionId === null ? undefined : await findVersion(tx, environmentVersionId);
+  if (version === undefined) return nothing;
+  const { saveId, environmentId } = version;
+  if (saveId !== null && saveId !== homeSaveId) {
+    await lockSave(tx, saveId);
+    return { homeSaveId: saveId };
+  }
+  const newest = await systemOf(tx, spaceId, { environmentId }).catch((error: unknown) => {
+    if (error instanceof DomainError) return undefined; // it is deleted, or no version is ready
+    throw error;
+  });
+  return newest === undefined || newest.homeSaveId === homeSaveId ? nothing : newest;
 }
 
 const mebibyte = 1_048_576;

@@ -6,7 +6,6 @@ import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { requireCredits } from '../billing/usage.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute } from '../database/sql.ts';
-import { findVersion } from '../environments/version.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
 import { type Computer, getComputer } from './computer.ts';
 import {
@@ -20,9 +19,9 @@ import { addDefaultComputer } from './defaultComputer.ts';
 import { refusalOfHost } from './hosts.ts';
 import { leaveHost, leaveLostHost } from './leaving.ts';
 import { requireRoomToRun } from './quotas.ts';
-import { lockSave } from './saveRows.ts';
 import { loosen } from './saves.ts';
 import { beginStart, change, isActive, requireQuietHome } from './starting.ts';
+import { systemBeside } from './systems.ts';
 import { markUsed } from './use.ts';
 
 /** A computer, and the operation that does what was asked. Undefined if there is nothing to do. */
@@ -154,15 +153,11 @@ export async function askToRecover(deps: Deps, request: ComputerRequest & { disc
   });
 }
 
-/** The next start begins with an empty home, in the system that the computer was made with. */
+/** The next start begins with an empty home, in the system of the computer's environment if that can be had. */
 async function forgetHead(tx: Transaction, computer: Computer): Promise<void> {
-  const { homeSaveId, environmentVersionId } = computer;
+  const { homeSaveId } = computer;
   if (homeSaveId !== null) await loosen(tx, [homeSaveId]);
-  const system = environmentVersionId === null ? undefined : await findVersion(tx, environmentVersionId);
-  // If it began with that and never had another head, that is what cannot be opened.
-  const saveId = system?.saveId === homeSaveId ? null : (system?.saveId ?? null);
-  if (saveId !== null) await lockSave(tx, saveId);
-  await change(tx, computer, { homeSaveId: saveId, homeSavedAt: null });
+  await change(tx, computer, { homeSavedAt: null, ...(await systemBeside(tx, computer)) });
 }
 
 /** Deletes a computer for its users at once. Its home is removed after that. Throws 404. */

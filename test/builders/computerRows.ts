@@ -28,7 +28,10 @@ export async function buildComputerRow(environment: TestEnvironment, columns: Re
 }
 
 /** Reports a host, which has room for nine computers. Returns its id. */
-export async function reportTestHost({ database }: TestEnvironment, more: Partial<HostReport> = {}): Promise<string> {
+export async function reportTestHost(
+  { database }: Pick<TestEnvironment, 'database'>,
+  more: Partial<HostReport> = {},
+): Promise<string> {
   const id = newId('computerHost');
   const size = { cpuMilli: 2_000, memoryMiB: 8_192, maxRunning: 9 };
   await reportHost(database, { id, address: null, drivers: ['bubblewrap'], ...size, ...more });

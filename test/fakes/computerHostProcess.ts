@@ -88,6 +88,7 @@ const host: ComputerHost = {
     keepOnly: async () => undefined,
     keep: async () => undefined,
     fill: async () => undefined,
+    forgetFill: async () => undefined,
   },
   inspect: async (computerId) => stateOf(computerId),
   list: async () => Object.entries(read<State>(stateFile, {})).map(([computerId, hosted]) => ({ computerId, hosted })),

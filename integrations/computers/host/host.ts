@@ -198,6 +198,11 @@ export interface HostSaves {
    * saves' format.
    */
   fill(computerId: string, chain: readonly StoredSave[], options: FillOptions): Promise<void>;
+  /**
+   * Forgets a fill that was not finished, for a computer that has no saves any more and begins with this base, or with
+   * an empty home. Does nothing if this host has the computer.
+   */
+  forgetFill(computerId: string, base?: BaseName): Promise<void>;
 }
 
 /** `btrfs`: what has changed since another save, or a whole home. `tar`: always a whole home. */

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { oldQuotas } from '../../../integrations/computers/host/disks/quotas.ts';
-import { hostLayout } from '../../../integrations/computers/host/layout.ts';
+import { computerLayout, hostLayout } from '../../../integrations/computers/host/layout.ts';
 import { buildHost, computerSpec, runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { type FiledSave, startHostProcess } from '../../builders/hostProcess.ts';
 import { contentOf, cutOff, filling, readSave, saveHome, savesIn } from '../../builders/saves.ts';
@@ -43,6 +43,38 @@ describe('saves from which a home is filled', () => {
     await two.host.saves.fill(computerId, [{ ...first, open: unread }], filling); // the home is there
     expect(contentOf(two.dir, computerId)).toBe(contentOf(one.dir, computerId));
     await two.host.start(spec);
+  });
+
+  it('that came only in part are forgotten for a computer that has none any more, and logs stay', async () => {
+    await using one = await buildHost(options);
+    await using two = await buildHost(options);
+    const { client, computerId } = await startComputer(one.host);
+    await runOn(client, 'echo one > one');
+    const first = await saveHome(one.host, computerId, 'hsv_1');
+    await runOn(client, 'echo two > two; head -c 1000000 /dev/urandom > big');
+    const chain = [first, cutOff(await saveHome(one.host, computerId, 'hsv_2', 'hsv_1'))];
+    await two.host.saves.forgetFill(computerId); // nothing is there yet
+    expect(await two.host.inspect(computerId)).toEqual({ state: 'absent' });
+    for (const generation of [2, 3]) {
+      await expect(two.host.saves.fill(computerId, chain, filling)).rejects.toThrow('the store is away');
+      const spec = computerSpec({ computerId, generation });
+      await expect(two.host.start(spec)).rejects.toMatchObject({ code: 'COMPUTER_ABSENT' });
+      await two.host.saves.forgetFill(computerId);
+      await two.host.saves.forgetFill(computerId);
+      expect(await two.host.inspect(computerId)).toEqual({ state: 'absent' });
+      expect(savesIn(two.dir)).toEqual([]);
+      await two.host.start(spec);
+      const on = two.host.client(computerId);
+      expect((await runOn(on, 'ls; echo made > file', { processId: `prc_${generation}` })).stdout).toBe('');
+      await two.host.saves.forgetFill(computerId); // the host has the computer
+      expect((await runOn(on, 'cat file')).stdout).toBe('made\n');
+      await two.host.stop(computerId);
+      // As after the loss of the image.
+      rmSync(computerLayout(hostLayout(two.dir), computerId).home, { recursive: true });
+    }
+    await two.host.saves.forgetFill(computerId);
+    await two.host.start(computerSpec({ computerId, generation: 4 }));
+    expect(await two.host.client(computerId).process('prc_2')).toMatchObject({ state: 'exited' });
   });
 
   it('make no home when their host is killed meanwhile, and do so at the next attempt', async () => {

@@ -6,6 +6,7 @@ import { findSave } from '../../../models/computers/saveRows.ts';
 import { beginSave, completeSave, noteTaken } from '../../../models/computers/saves.ts';
 import { listSnapshots } from '../../../models/computers/snapshots.ts';
 import { nextStep } from '../../../models/computers/steps.ts';
+import { askToRecover } from '../../../models/computers/wishes.ts';
 import { operationModels } from '../../../models/operations/operation.ts';
 import { buildComputerRow, removeComputerRows, reportTestHost, silenceHost } from '../../builders/computerRows.ts';
 import { environmentRows } from '../../builders/environmentRows.ts';
@@ -65,6 +66,14 @@ async function build() {
     end: (code?: string) =>
       endStep(environment, { computerId: id, generation: 1, step: 'restore', ...(code !== undefined && { code }) }),
     begin: () => beginRestore(database, id),
+    set,
+    /** Discards a home that could not be filled. */
+    async discard() {
+      await set({ status: 'error', wish: null, errorCode: 'SAVE_BROKEN' });
+      await askToRecover(environment, { ...request, discardHome: true });
+      const { base, environmentVersionId, homeSaveId } = await get();
+      return { base, environmentVersionId, homeSaveId };
+    },
     note: () => noteSystem(database, id),
     /** Saves what is on the host. Returns the save, and its parent. */
     save: async (kept: string[]) => {
@@ -109,6 +118,28 @@ test('A computer gets the newest system beside its home, after what it had has a
   expect(await findSave(environment.database.pool, saved.id)).toMatchObject(system);
   expect(await ends()).toEqual(['succeeded']);
   expect((await ask()).operation).toBeUndefined();
+});
+
+test('A discarded home leaves the system of the version, or of the newest one, or else only the base', async () => {
+  const { versions, head, set, discard, names } = await build();
+  const [first, second] = versions;
+  const base = 'debian';
+  await set({ base, environmentVersionId: first?.versionId, homeSaveId: head });
+  const ofFirst = { base, environmentVersionId: first?.versionId, homeSaveId: first?.saveId };
+  expect(await discard()).toEqual(ofFirst);
+  // That cannot be opened either.
+  expect(await discard()).toEqual({ base, environmentVersionId: second?.versionId, homeSaveId: second?.saveId });
+  expect(await discard()).toEqual({ base, environmentVersionId: null, homeSaveId: null });
+  expect(await discard()).toEqual({ base, environmentVersionId: null, homeSaveId: null });
+  expect(await names()).toEqual([]);
+  await set({ environmentVersionId: first?.versionId, homeSaveId: first?.saveId });
+  await environment.database.pool.query('UPDATE environments SET deleted_at = NOW(3)');
+  expect(await discard()).toEqual({ base, environmentVersionId: null, homeSaveId: null });
+});
+
+test('A computer without a system has nothing left of a discarded home', async () => {
+  const { discard } = await build();
+  expect(await discard()).toEqual({ ...none, homeSaveId: null });
 });
 
 test('A system that could not be saved is there all the same', async () => {

@@ -11,7 +11,7 @@ import { HostError, within } from '../hostErrors.ts';
 import { baseVolume, computerLayout, rootIn } from '../layout.ts';
 import { giveFolder, makeComputerDir } from '../machine/setUp.ts';
 import { requireSystems, usersFor } from '../machine/systems.ts';
-import { type ComputerRecord, type ComputerRun, lastingOf, readRecord, writeRecord } from '../records.ts';
+import { type ComputerRecord, type ComputerRun, isHosted, lastingOf, readRecord, writeRecord } from '../records.ts';
 import { end, isRunning, takeDown } from './end.ts';
 import type { Holder } from './holders.ts';
 
@@ -72,7 +72,7 @@ async function settleEarlier(
   const { run: last } = record;
   if (record.removing === true) throw new HostError('COMPUTER_ABSENT', `${spec.computerId} is being removed`);
   // A start would make an empty home.
-  if (record.filling === true) throw new HostError('COMPUTER_ABSENT', `the home of ${spec.computerId} is not filled`);
+  if (!isHosted(record)) throw new HostError('COMPUTER_ABSENT', `the home of ${spec.computerId} is not whole`);
   if (last === null) return undefined;
   const { generation } = last.spec;
   if (generation > spec.generation) {

@@ -79,6 +79,33 @@ export async function fill(
   }
 }
 
+/**
+ * Forgets what an unfinished fill has left of a computer that has no saves any more, so that a start makes an empty home.
+ * Does nothing if this host has the computer, or knows nothing of it. The logs of its processes stay.
+ */
+export async function forgetFill(
+  context: FillContext,
+  computerId: string,
+  base: BaseName | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  requireHomes(context);
+  const { layout, disks, snapshots } = context;
+  const known = await endSwap(context, readRecord(layout, computerId), signal);
+  if (known?.filling !== true || known.removing === true) return;
+  const { home } = computerLayout(layout, computerId);
+  await snapshots.keepOnly(computerId);
+  await disks.remove(unfinished(home));
+  await disks.remove(home);
+  const uid = takeUser(context, computerId, known, { base, preferred: undefined });
+  const { limits, spaceId, run } = known;
+  // As if nothing replaced it: what belongs to the computer gets its user, and another one that it had is free.
+  const swap = { formerUid: known.uid };
+  const empty = { computerId, uid, ...(base && { base }), limits, ...(spaceId && { spaceId }), run, swap };
+  writeRecord(layout, empty);
+  await endSwap(context, empty, signal);
+}
+
 /** The users of a computer: those that it has, or further ones if its home becomes of another kind. */
 function takeUser(
   context: HostContext,

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { untilAborted } from '../../../../base/async.ts';
 import { outputOf, type Program } from '../../spawner/streams.ts';
+import type { BaseName } from '../../types.ts';
 import { type HostContext, requireHomes } from '../context.ts';
 import { isDiskFull, leastForHome, mostStreamBytes } from '../disks/disks.ts';
 import { hasSetIds } from '../disks/watched.ts';
@@ -12,7 +13,7 @@ import { inLaneOf } from '../life/fork.ts';
 import { ownerOf, startFailure } from '../life/start.ts';
 import { type ComputerRecord, isHosted, listRecords, readRecord } from '../records.ts';
 import { btrfsSaves, isPathTooLong } from './btrfs.ts';
-import { fill } from './fill.ts';
+import { fill, forgetFill } from './fill.ts';
 import { asked, folderOfUse, Snapshots } from './snapshots.ts';
 import { tarSaves } from './tar.ts';
 
@@ -156,6 +157,14 @@ export class Saves implements HostSaves {
       });
     };
     return this.#saving.in(computerId, (own) => inLaneOf(lanes, computerId, work, AbortSignal.any([own, signal])));
+  }
+
+  forgetFill(computerId: string, base?: BaseName): Promise<void> {
+    const { context, lanes } = this.#parts;
+    const snapshots = this.#snapshots;
+    const work = () =>
+      lanes.in(computerId, (signal) => forgetFill({ ...context, snapshots }, computerId, base, signal));
+    return this.#saving.in(computerId, work);
   }
 
   /** Whether this host has the computer's home, or the whole volume that replaces that. */
