@@ -24,7 +24,7 @@ export async function takeDueAppRun(
   if (schedule === undefined) return undefined;
   const { appId, dueAt } = schedule;
   if (dueAt !== null && dueAt.getTime() <= Date.now() + aheadMs) await readApp(deps, appId);
-  const { run, interrupted = [], waitMs } = await takeDueRun(database, scheduleId, { ...config.apps, aheadMs });
+  const { run, interrupted = [], waitMs } = await takeDueRun(deps, scheduleId, { ...config.apps, aheadMs });
   // Waiting runs are told here. For a running one, the worker of its attempt notices.
   for (const one of interrupted) void workflows.startRun(one);
   if (run !== undefined) await workflows.startRun(run);

@@ -37,7 +37,7 @@ export function deliveryRoutes(deps: RouteDeps) {
       'run',
       async (id) => {
         const by = { actor: actorOf(req), ...authorityOf(callerOf(req)) };
-        const run = await askToRun(database, { ...request, ...by, id });
+        const run = await askToRun(deps, { ...request, ...by, id });
         void launcher.startRun(run);
         const message = 'A new run was started for the delivery.';
         return { ok: true, runId: run.id, component: run.component, message };

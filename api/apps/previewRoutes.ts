@@ -37,7 +37,7 @@ export function previewRoutes(deps: RouteDeps) {
       res,
       'portLink',
       async (linkId) => {
-        const preview = await openPreview(database, { ...request, linkId, runId: newId('run') });
+        const preview = await openPreview(deps, { ...request, linkId, runId: newId('run') });
         const { link, run } = preview;
         void launcher.startRun(run);
         try {

@@ -93,7 +93,7 @@ export function runRoutes(deps: RouteDeps) {
 
   async function run(req: Request, app: App, id: string, component?: string): Promise<AnswerOf<'runApp'>> {
     const request = { app, id, component, trigger: 'request', actor: actorOf(req) } as const;
-    const begun = await askToRun(database, { ...request, ...authorityOf(callerOf(req)) });
+    const begun = await askToRun(deps, { ...request, ...authorityOf(callerOf(req)) });
     void launcher.startRun(begun);
     const last = await waitForRow(
       req,

@@ -72,7 +72,7 @@ export function webhookRoutes(deps: RouteDeps) {
     const from = { method: req.method, query: queryOf(req), headers: shownHeaders(req.rawHeaders) };
     const content = { ...from, body: await body() };
     const sender = await senderOf(req, app, component, signedId);
-    const { runId, isNew } = await keepDelivery(database, { app, component, ...content, ...sender }, config.apps);
+    const { runId, isNew } = await keepDelivery(deps, { app, component, ...content, ...sender }, config.apps);
     void launcher.startRun({ id: runId, spaceId });
     const kept = isNew
       ? 'The delivery was stored and started a run.'

@@ -37,14 +37,14 @@ export function browserSessionRoutes(deps: RouteDeps) {
     const { computerId, environmentId } = bodyOf<'createBrowserSession'>(req) ?? {};
     const isNamed = computerId !== undefined || environmentId !== undefined;
     const named = { spaceId: ref.spaceId, computerId, environmentId, actor: actorOf(req) };
-    const chosen = isNamed ? (await chosenComputer(database, named)).id : await computerOf(database, profile);
+    const chosen = isNamed ? (await chosenComputer(deps, named)).id : await computerOf(database, profile);
     await start(req, res, { ...ref, computerId: chosen });
   });
 
   router.post(`${base}/sessions`, async (req, res) => {
     const { spaceId } = pathOf<'createTemporaryBrowserSession'>(req);
     const { computerId, environmentId } = bodyOf<'createTemporaryBrowserSession'>(req) ?? {};
-    const chosen = await chosenComputer(database, { spaceId, computerId, environmentId, actor: actorOf(req) });
+    const chosen = await chosenComputer(deps, { spaceId, computerId, environmentId, actor: actorOf(req) });
     await start(req, res, { spaceId, profileId: undefined, computerId: chosen.id });
   });
 

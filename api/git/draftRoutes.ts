@@ -33,7 +33,7 @@ export function draftRoutes(deps: RouteDeps) {
     const work = async (id: string) => {
       const request = { spaceId, itemId, id, actor: actorOf(req), deadlineMs, branch, computerId, environmentId };
       const { maxDrafts } = config.git;
-      const asked = await askToDraft(database, { ...request, name: placed.item.name, maxDrafts });
+      const asked = await askToDraft(deps, { ...request, name: placed.item.name, maxDrafts });
       if ('ready' in asked) return { id: asked.ready.id };
       return operationWork(
         deps,

@@ -2,7 +2,7 @@ import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { getComputer } from '../computers/computer.ts';
-import { isOfEnvironment } from '../computers/servingComputer.ts';
+import { isOfEnvironment, type ServingDeps } from '../computers/servingComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
@@ -37,7 +37,8 @@ const maxQueued = 2_000;
  * Adds a run of a component, which a workflow executes. Throws 404, 409 `APP_COMPONENT_UNKNOWN`, `APP_COMPONENT_KIND`
  * or `APP_TOO_MANY_RUNS`, as `placeOfComponent`, 403 `INSUFFICIENT_SCOPE`, and 422 if the manifest cannot be used.
  */
-export async function askToRun(database: Database, request: RunRequest): Promise<Run> {
+export async function askToRun(deps: ServingDeps, request: RunRequest): Promise<Run> {
+  const { database } = deps;
   const { app, id, actor, triggerKey } = request;
   const known = await findRun(database, id);
   if (known !== undefined) return known;
@@ -45,7 +46,7 @@ export async function askToRun(database: Database, request: RunRequest): Promise
   if (app.problem !== null) throw refusedManifest(app.problem);
   const component = componentOf(app, request);
   await requireScopes(database, app, component, request);
-  const place = await placeOfComponent(database, app, component, actor);
+  const place = await placeOfComponent(deps, app, component, actor);
   const runId = await transaction(database, async (tx) => {
     await lockApp(tx, app);
     const caused = triggerKey === undefined ? undefined : await runOfTrigger(tx, app.id, triggerKey);

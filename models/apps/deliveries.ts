@@ -4,6 +4,7 @@ import { DomainError, notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { requireLivingSpace } from '../audit/livingSpace.ts';
+import type { ServingDeps } from '../computers/servingComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { insert, select } from '../database/sql.ts';
@@ -82,9 +83,9 @@ function deliveryOf(row: RowDataPacket): Delivery {
  * Throws 404 if the app was removed, 429 `APP_TOO_MANY_RUNS`, and 429 `APP_DELIVERIES_FULL` if all stored deliveries of
  * the space still have to run. Throws as `placeOfComponent`.
  */
-export async function keepDelivery(database: Database, delivery: NewDelivery, limits: Limits): Promise<KeptDelivery> {
+export async function keepDelivery(deps: ServingDeps, delivery: NewDelivery, limits: Limits): Promise<KeptDelivery> {
   try {
-    return (await tryToKeep(database, delivery, limits)) ?? (await keepInRoomOfOthers(database, delivery, limits));
+    return (await tryToKeep(deps, delivery, limits)) ?? (await keepInRoomOfOthers(deps, delivery, limits));
   } catch (error) {
     if (!(error instanceof DomainError) || error.code !== 'APP_TOO_MANY_RUNS') throw error;
     // The sender should retry, as after any rate limit.
@@ -95,9 +96,9 @@ export async function keepDelivery(database: Database, delivery: NewDelivery, li
 }
 
 /** Makes room by forgetting the oldest deliveries. They have run, so only their replay is lost. */
-async function keepInRoomOfOthers(database: Database, delivery: NewDelivery, limits: Limits): Promise<KeptDelivery> {
-  await makeRoom(database, delivery.app.spaceId, limits.deliveredBytesPerSpace - sizeOf(delivery));
-  const kept = await tryToKeep(database, delivery, limits);
+async function keepInRoomOfOthers(deps: ServingDeps, delivery: NewDelivery, limits: Limits): Promise<KeptDelivery> {
+  await makeRoom(deps.database, delivery.app.spaceId, limits.deliveredBytesPerSpace - sizeOf(delivery));
+  const kept = await tryToKeep(deps, delivery, limits);
   if (kept !== undefined) return kept;
   const detail = 'Too many deliveries of the space are waiting to run. Try again when some have run.';
   throw new DomainError('rateLimited', 'APP_DELIVERIES_FULL', detail, { retryAfterSeconds: 30 });
@@ -111,15 +112,15 @@ function asRefusal(error: unknown): DomainError {
 
 /** Undefined if the space has no room for it. */
 async function tryToKeep(
-  database: Database,
+  deps: ServingDeps,
   delivery: NewDelivery,
   { deliveredBytesPerSpace }: Limits,
 ): Promise<KeptDelivery | undefined> {
   const { app, component, auth, deliveryId, authority, actor, method, query, headers, body } = delivery;
   const runner = actor ?? { userId: authority.userId, credentialId: null, address: null };
-  const place = await placeOfComponent(database, app, component, runner).catch(asRefusal);
+  const place = await placeOfComponent(deps, app, component, runner).catch(asRefusal);
   const contentHash = auth === 'none' ? hashOf(delivery) : '';
-  return transaction(database, async (tx) => {
+  return transaction(deps.database, async (tx) => {
     await lockApp(tx, app);
     await requireLivingSpace(tx, app.spaceId);
     const known = await select<{ runId: string }>(

@@ -2,7 +2,8 @@ import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import { takeTick } from '../../base/schedule.ts';
-import { type Database, transaction } from '../database/database.ts';
+import type { ServingDeps } from '../computers/servingComputer.ts';
+import { transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 import { findPlaces } from '../drive/place.ts';
 import { isQuiet } from '../installation/installation.ts';
@@ -33,14 +34,15 @@ interface Limits {
  * Advances a schedule whose tick has come, and adds the run of that tick. However often this is called, a tick has one
  * run. Several missed ticks share one run.
  */
-export async function takeDueRun(database: Database, scheduleId: string, limits: Limits): Promise<DueRun> {
+export async function takeDueRun(deps: ServingDeps, scheduleId: string, limits: Limits): Promise<DueRun> {
+  const { database } = deps;
   // Leaves the schedule alone: resuming the installation skips or makes up for the missed ticks.
   if (await isQuiet(database)) return {};
   const found = await findSchedule(database, scheduleId);
   const known = found && (await findApp(database, found.appId));
   if (found === undefined || known === undefined) return {};
   const { environment } = scheduleNamed(known.manifest, found.component) ?? {};
-  const place = await placeOrCode(database, known, environment);
+  const place = await placeOrCode(deps, known, environment);
   return transaction(database, async (tx) => {
     const app = await lockedApp(tx, found.appId);
     const schedule = app && (await lockSchedule(tx, found));
@@ -115,13 +117,13 @@ async function addRunOf(
 
 /** Where a component runs, or the code that says why it cannot. */
 async function placeOrCode(
-  database: Database,
+  deps: ServingDeps,
   app: App,
   environment: string | undefined,
 ): Promise<PlaceOfRuns | string> {
   try {
     const actor = { userId: app.runsAs, credentialId: null, address: null };
-    return await placeOfComponent(database, app, { ...(environment !== undefined && { environment }) }, actor);
+    return await placeOfComponent(deps, app, { ...(environment !== undefined && { environment }) }, actor);
   } catch (error) {
     if (error instanceof DomainError) return error.code;
     throw error;

@@ -1,7 +1,7 @@
 import { DomainError } from '../../base/errors.ts';
 import { type Actor, operator } from '../audit/audit.ts';
 import { defaultComputer } from '../computers/defaultComputer.ts';
-import { isOfEnvironment, servingComputer } from '../computers/servingComputer.ts';
+import { isOfEnvironment, type ServingDeps, servingComputer } from '../computers/servingComputer.ts';
 import type { Database } from '../database/database.ts';
 import { findRepository } from '../git/repository.ts';
 import type { App } from './app.ts';
@@ -32,15 +32,16 @@ export async function placeOfRuns(
 
 /**
  * Where a component runs. If it names an environment, that is on the app's computer if that is of the environment, or
- * else on the space's computer for it. Throws 409 `APP_ENVIRONMENT_UNKNOWN`, `ENVIRONMENT_NOT_READY`, or
+ * else on the space's computer for it. Throws 409 `APP_ENVIRONMENT_UNKNOWN`, as `servingComputer`, and
  * `APP_ENVIRONMENT_MISMATCH` if the working tree of a repository is on a computer without the environment.
  */
 export async function placeOfComponent(
-  database: Database,
+  deps: ServingDeps,
   app: PlacedApp,
   { environment }: Pick<AppComponent, 'environment'>,
   actor: Actor = operator,
 ): Promise<PlaceOfRuns> {
+  const { database } = deps;
   const place = await placeOfRuns(database, app);
   if (environment === undefined) return place;
   const { spaceId } = app;
@@ -49,7 +50,7 @@ export async function placeOfComponent(
     const { computerId } = place;
     if (isChosen && (await isOfEnvironment(database, { spaceId, computerId, environment }))) return place;
     if (place.kind === 'repository') throw mismatch(environment);
-    return { ...place, computerId: (await servingComputer(database, { spaceId, environment, actor })).id };
+    return { ...place, computerId: (await servingComputer(deps, { spaceId, environment, actor })).id };
   } catch (error) {
     if (!(error instanceof DomainError) || error.code !== 'ENVIRONMENT_UNKNOWN') throw error;
     throw new DomainError('conflict', 'APP_ENVIRONMENT_UNKNOWN', error.message);

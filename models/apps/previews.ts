@@ -3,6 +3,7 @@ import { DomainError, notFound } from '../../base/errors.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { findLinks, type PortLink } from '../computers/portLink.ts';
 import { insertPortLink } from '../computers/portLinks.ts';
+import type { ServingDeps } from '../computers/servingComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
 import type { Authority } from '../identity/authority.ts';
@@ -44,13 +45,14 @@ export const isStillLinked = `(r.trigger_kind <> 'preview' OR ${isLinked})`;
  * Makes a link to a web component. All links share the run that serves the component. If there is none, this adds one,
  * which a workflow executes. Throws 404, 409 `APP_COMPONENT_UNKNOWN`, and 422 if the manifest cannot be used.
  */
-export async function openPreview(database: Database, request: PreviewRequest): Promise<Preview> {
+export async function openPreview(deps: ServingDeps, request: PreviewRequest): Promise<Preview> {
+  const { database } = deps;
   const { app, linkId, actor, ttlSeconds, apiKeyId, scopes } = request;
   requireVersionInUse(app);
   if (app.problem !== null) throw refusedManifest(app.problem);
   const component = webComponentOf(app, request.component);
   await requireScopes(database, app, component, request);
-  const place = await placeOfComponent(database, app, component, actor);
+  const place = await placeOfComponent(deps, app, component, actor);
   const { userId } = actor;
   await transaction(database, async (tx) => {
     await lockApp(tx, app);

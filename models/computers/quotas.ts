@@ -89,10 +89,36 @@ export async function roomFor(
   await lockLivingSpace(tx, spaceId);
   const known = 'SELECT id FROM computers WHERE id = ? AND space_id = ? AND deleted_at IS NULL';
   if ((await select(tx, known, [id, spaceId])).length > 0) return 'known';
+  await requireRoomForNew(tx, { spaceId, count }, settings, config);
+  return 'room';
+}
+
+async function requireRoomForNew(
+  tx: Transaction,
+  { spaceId, count }: { spaceId: string; count: number },
+  settings: Partial<ComputerSettings>,
+  config: Settings,
+): Promise<void> {
   const use = await computersIn(tx, spaceId, config);
   requireRoom(config, 'computers', use.computers, count);
   requireRoom(config, 'diskMiB', use.diskMiB, count * limitsOf(settings, config).diskMiB);
-  return 'room';
+}
+
+/**
+ * For a new computer that serves an environment, with the operator's settings. Beside its quotas, a space may have one of
+ * these for each environment that it may use. All that were made for this count, since their users can give them another
+ * system, or delete the environment. A further one needs room like every computer. The space is locked. Throws 409
+ * `TOO_MANY_COMPUTERS` or `TOO_MUCH_DISK`.
+ */
+export async function requireRoomToServe(tx: Transaction, spaceId: string, config: Settings): Promise<void> {
+  const ofSpace = 'space_id = ? AND deleted_at IS NULL';
+  const sql = `SELECT
+    (SELECT COUNT(*) FROM computers WHERE ${ofSpace} AND serves_environment_id IS NOT NULL) AS serving,
+    (SELECT COUNT(*) FROM environments WHERE ${ofSpace}) AS own,
+    (SELECT COUNT(*) FROM environments WHERE shared_at IS NOT NULL AND deleted_at IS NULL AND space_id <> ?) AS shared`;
+  const [found] = await select<{ serving: number; own: number; shared: number }>(tx, sql, [spaceId, spaceId, spaceId]);
+  const { serving = 0, own = 0, shared = 0 } = found ?? {};
+  if (serving >= own + shared) await requireRoomForNew(tx, { spaceId, count: 1 }, {}, config);
 }
 
 /** Throws 409 unless the computer may get these settings. A space that is over a quota may still shrink it. */

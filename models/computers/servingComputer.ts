@@ -1,5 +1,6 @@
 import { DomainError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
+import type { Config } from '../../config/index.ts';
 import { type Actor, appendAudit } from '../audit/audit.ts';
 import { lockLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
@@ -8,7 +9,14 @@ import { findUsable } from '../environments/bases.ts';
 import { type Computer, computerColumns, computerOf, getComputer } from './computer.ts';
 import { insertComputer } from './computers.ts';
 import { requestedComputer } from './defaultComputer.ts';
+import { requireRoomToServe } from './quotas.ts';
 import { systemOf } from './systems.ts';
+
+/** What the choice of a computer needs, which may make one. */
+export interface ServingDeps {
+  database: Database;
+  config: Pick<Config, 'computers'>;
+}
 
 /** A computer that a request names, or the environment of one. */
 interface Wanted {
@@ -22,10 +30,10 @@ interface Wanted {
  * The computer that a request means: the named one, that of an environment, or else the space's default one. Throws as
  * `servingComputer`, and 422 `COMPUTER_AMBIGUOUS` if the request names both.
  */
-export async function chosenComputer(database: Database, wanted: Wanted): Promise<Computer> {
+export async function chosenComputer(deps: ServingDeps, wanted: Wanted): Promise<Computer> {
   const { spaceId, computerId, environmentId, actor } = wanted;
-  if (environmentId === undefined) return requestedComputer(database, spaceId, computerId);
-  if (computerId === undefined) return servingComputer(database, { spaceId, environment: environmentId, actor });
+  if (environmentId === undefined) return requestedComputer(deps.database, spaceId, computerId);
+  if (computerId === undefined) return servingComputer(deps, { spaceId, environment: environmentId, actor });
   const detail = 'names a computer beside environmentId; name one of the two';
   throw new DomainError('unprocessable', 'COMPUTER_AMBIGUOUS', `The request ${detail}.`, {
     errors: [{ pointer: '/computerId', detail }],
@@ -34,11 +42,12 @@ export async function chosenComputer(database: Database, wanted: Wanted): Promis
 
 /**
  * The computer of a space for requests that name only an environment, by its id or name. There is one for each
- * environment, made when it is first asked for, like the default computer even if the space has as many computers as it
- * may have. It keeps its version of the environment like every other. Throws 404, 409 `ENVIRONMENT_NOT_READY`.
+ * environment, made when it is first asked for, even if the space has as many computers as it may have. Once that is
+ * deleted or has another system, there is another one, if there is room (`requireRoomToServe`). It keeps its version of
+ * the environment like every other. Throws 404, 409 `ENVIRONMENT_NOT_READY`, `TOO_MANY_COMPUTERS` or `TOO_MUCH_DISK`.
  */
 export async function servingComputer(
-  database: Database,
+  { database, config }: ServingDeps,
   { spaceId, environment, actor }: { spaceId: string; environment: string; actor: Actor },
 ): Promise<Computer> {
   const { id: environmentId, name } = await usableEnvironment(database.pool, spaceId, environment);
@@ -48,6 +57,7 @@ export async function servingComputer(
     await lockLivingSpace(tx, spaceId);
     const there = await findServing(tx, { spaceId, environmentId });
     if (there !== undefined) return there.id;
+    await requireRoomToServe(tx, spaceId, config);
     const id = newId('computer');
     const row = { ...(await systemOf(tx, spaceId, { environmentId })), name, servesEnvironmentId: environmentId };
     await insertComputer(tx, { id, spaceId, createdBy: actor.userId, row });

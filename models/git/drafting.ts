@@ -3,7 +3,7 @@ import { DomainError, notFound } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import { environmentOfApp } from '../apps/app.ts';
 import { type Actor, type AuditAction, appendAudit } from '../audit/audit.ts';
-import { chosenComputer } from '../computers/servingComputer.ts';
+import { chosenComputer, type ServingDeps } from '../computers/servingComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
@@ -40,7 +40,7 @@ export interface DraftRequest {
  * `GIT_DRAFT_EXISTS` if the branch's draft is on another computer than the named one.
  */
 export async function askToDraft(
-  database: Database,
+  deps: ServingDeps,
   request: DraftRequest & {
     branch: string;
     name: string;
@@ -49,9 +49,10 @@ export async function askToDraft(
     maxDrafts: number;
   },
 ): Promise<{ operation: Operation } | { ready: Draft }> {
+  const { database } = deps;
   const { spaceId, itemId, actor, branch, computerId } = request;
   const ofApp = computerId === undefined ? await environmentOfApp(database, itemId) : undefined;
-  const computer = await chosenComputer(database, {
+  const computer = await chosenComputer(deps, {
     spaceId,
     computerId,
     environmentId: request.environmentId ?? ofApp,

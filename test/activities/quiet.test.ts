@@ -86,7 +86,7 @@ test('App schedules and app runs of webhooks wait, but app runs that people requ
   const times = { next_at: due, due_at: due, created_at: ago(9 * hourMs) };
   const its = { item_id: 'itm_1', app_id: 'app_1', space_id: spaceId, component: 'c', failures: 0, version: 1 };
   await insertRows(database, { app_schedules: { ...clock, ...times, ...its, id } });
-  expect(await takeDueAppRun(database, id, { catchUpMs: hourMs, aheadMs: 0 })).toEqual({});
+  expect(await takeDueAppRun(environment, id, { catchUpMs: hourMs, aheadMs: 0 })).toEqual({});
   expect(await rowsOf('SELECT due_at AS at FROM app_schedules WHERE id = ?', [id])).toEqual([{ at: due }]);
 
   const limits = { runsPerSpace: 10 };

@@ -378,9 +378,30 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'A computer starts with an empty home after a fill that was cut off',
     file: 'integrations/computers/host/life/start.ts',
-    piece: 'if (record.filling === true) throw',
+    piece: 'if (!isHosted(record)) throw',
     replacement: 'if (record.removing === true) throw',
     caughtBy: 'test/integrations/computers/fills.test.ts',
+  },
+  {
+    name: 'A computer whose saved home was discarded never starts again',
+    file: 'activities/computers/fillHome.ts',
+    piece: 'await deps.host.saves.forgetFill(id, base ?? undefined);',
+    replacement: '',
+    caughtBy: 'test/activities/computers/lostHomes.test.ts',
+  },
+  {
+    name: 'The drive of a computer that ends keeps its volume in use',
+    file: 'integrations/computers/host/life/end.ts',
+    piece: ', context.drives?.unmount(record.computerId)]',
+    replacement: ']',
+    caughtBy: 'test/integrations/computers/teardown.test.ts',
+  },
+  {
+    name: 'A space makes any number of computers that serve an environment',
+    file: 'models/computers/quotas.ts',
+    piece: 'if (serving >= own + shared) await',
+    replacement: 'if (serving < 0) await',
+    caughtBy: 'test/models/computers/servingComputer.test.ts',
   },
   {
     name: 'A host removes a snapshot that another computer uses',

@@ -81,7 +81,7 @@ export function appTools(deps: AppToolDeps): Tool[] {
         const { apiKeyId, scopes } = turn;
         const actor = actorOfTurn(turn);
         const cause = { id: idOfCall('run', toolCallId), trigger: 'agent', triggerKey: toolCallId } as const;
-        const run = await askToRun(database, { ...cause, app, component, actor, apiKeyId, scopes });
+        const run = await askToRun(deps, { ...cause, app, component, actor, apiKeyId, scopes });
         void workflows.startRun(run);
         try {
           const patience = { signal, firstMs: 50, mostMs: 1_000, forMs: waitSeconds * 1_000 };

@@ -11,7 +11,7 @@ import { findByPath } from '../../../models/drive/place.ts';
 import type { SecretStore } from '../../../models/secrets/index.ts';
 import type { CommonDeps } from '../../deps.ts';
 
-export interface AppToolDeps extends Pick<CommonDeps, 'database' | 'workflows'> {
+export interface AppToolDeps extends Pick<CommonDeps, 'config' | 'database' | 'workflows'> {
   liveComputers: LiveComputers;
   appManifests: ManifestReader;
   secrets: Pick<SecretStore, 'redactors'>;

@@ -43,7 +43,7 @@ async function setUp(manifest = scheduleManifest('true')) {
 test('A tick whose component names an unknown environment is skipped, and says so', async () => {
   const { scheduleId, schedule, dueSince, runs } = await setUp(scheduleManifest('true', { environment: 'gone' }));
   await dueSince(1_000);
-  expect(await takeDueRun(product.environment.database, scheduleId, limits)).toEqual({});
+  expect(await takeDueRun(product.environment, scheduleId, limits)).toEqual({});
   expect((await schedule())?.last).toMatchObject({ code: 'APP_ENVIRONMENT_UNKNOWN', runId: null });
   expect(await runs()).toEqual([]);
 });
@@ -111,8 +111,9 @@ test('A tick that is due when the manifest changes is run, or reported as missed
 test('A due tick runs once, also when ten callers take it at the same time', async () => {
   const { apps, id, scheduleId, schedule, dueSince, runs } = await setUp();
   await dueSince(1_000);
-  const { database } = product.environment;
-  const taken = await Promise.all(Array.from({ length: 10 }, () => takeDueRun(database, scheduleId, limits)));
+  const taken = await Promise.all(
+    Array.from({ length: 10 }, () => takeDueRun(product.environment, scheduleId, limits)),
+  );
   expect(taken.filter(({ run }) => run !== undefined).length).toBeLessThanOrEqual(1);
   const [run, ...more] = await waitFor('the run', async () => {
     const found = await runs();

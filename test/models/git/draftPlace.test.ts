@@ -41,10 +41,10 @@ async function build(name?: string) {
   });
   const draft = async (more: { computerId?: string; environmentId?: string } = {}) => {
     const request = { spaceId, itemId, id: newId('operation'), actor, deadlineMs: 60_000 };
-    await askToDraft(database, { ...request, branch: newId('gitDraft'), name: 'a', maxDrafts: 9, ...more });
+    await askToDraft(environment, { ...request, branch: newId('gitDraft'), name: 'a', maxDrafts: 9, ...more });
     return (await draftsOf(database, itemId)).at(-1)?.computerId;
   };
-  const serving = async (of: string) => (await servingComputer(database, { spaceId, environment: of, actor })).id;
+  const serving = async (of: string) => (await servingComputer(environment, { spaceId, environment: of, actor })).id;
   return { draft, serving, usual: usual?.id ?? '', tools };
 }
 
