@@ -3,7 +3,7 @@ import { readdirSync, readlinkSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../../base/errors.ts';
-import type { DriveBackend, DriveEntry } from '../../../integrations/computers/drives/backend.ts';
+import type { DriveBackend, DriveEntry, DriveWrite } from '../../../integrations/computers/drives/backend.ts';
 import type { Host } from '../../../integrations/computers/host/host.ts';
 import { computerLayout, hostLayout } from '../../../integrations/computers/host/layout.ts';
 import { readRecord } from '../../../integrations/computers/host/records.ts';
@@ -27,7 +27,7 @@ function takingBackend(written: Map<string, string>): DriveBackend {
   const folder = { parentId: '', kind: 'folder', name: '', size: 0, sha256: null, executable: false } as const;
   const root: DriveEntry = { ...folder, id: 'itm_root', version: 1, modifiedAtMs: 0, revision: 1 };
   const items = new Map<string, DriveEntry>();
-  const rights = { access: 'write', freeBytes: null } as const;
+  const rights = { epoch: 'one', access: 'write', freeBytes: null } as const;
   const noSuch = () => Promise.reject(new DomainError('forbidden', 'NOT_HERE', 'The test does not ask for this.'));
   let revision = 1;
   const put = (item: Omit<DriveEntry, 'revision'>) => {
@@ -35,24 +35,30 @@ function takingBackend(written: Map<string, string>): DriveBackend {
     items.set(item.id, { ...item, revision });
     return { item: { ...item, revision }, conflict: false };
   };
+  const writeOne = (
+    computerId: string,
+    { name, parentId, known, modifiedAtMs, executable }: DriveWrite,
+    content: string,
+  ) => {
+    written.set(`${computerId}/${name}`, content);
+    const at = { id: known?.itemId ?? `itm_${revision}`, version: (known?.version ?? 0) + 1 };
+    const sha256 = createHash('sha256').update(content).digest('hex');
+    return put({ ...at, parentId, kind: 'file', name, size: content.length, sha256, modifiedAtMs, executable });
+  };
   return {
     root: async () => ({ item: root, revision, maxFileBytes: 1e9, ...rights }),
     children: async () => ({ items: [...items.values()], next: null, revision }),
     content: noSuch,
-    async write(computerId, { name, parentId, known, modifiedAtMs, executable }, bytes) {
-      const content = await text(bytes);
-      written.set(`${computerId}/${name}`, content);
-      const at = { id: known?.itemId ?? `itm_${revision}`, version: (known?.version ?? 0) + 1 };
-      const sha256 = createHash('sha256').update(content).digest('hex');
-      return put({ ...at, parentId, kind: 'file', name, size: content.length, sha256, modifiedAtMs, executable });
-    },
+    write: async (computerId, write, bytes) => writeOne(computerId, write, await text(bytes)),
+    writeSmall: async (computerId, files) =>
+      files.map(({ write, bytes }) => writeOne(computerId, write, bytes.toString())),
     make: noSuch,
     move: noSuch,
     trash: noSuch,
     async attributes(_computerId, { itemId, ...changed }) {
       return put({ ...(items.get(itemId) ?? root), ...changed });
     },
-    async changes(_computerId, after, waitMs, signal) {
+    async changes(_computerId, { after }, waitMs, signal) {
       await delay(waitMs, undefined, { signal }).catch(() => undefined);
       return { revision: after, reset: false, items: [], ...rights };
     },
@@ -65,7 +71,7 @@ async function build() {
   const refused = new Set<string>();
   const built = await buildHost({
     drivers: ['bubblewrap'],
-    deadlines: { watchMs: 3_000 },
+    deadlines: { watchMs: 20 },
     egress: {
       async open({ computerId }) {
         waysOut.add(computerId);
