@@ -85,16 +85,18 @@ export class HostBeat {
   }
 
   /**
-   * What runs here. If the list fails, each computer is asked by itself. One that does not answer counts as running.
+   * What runs here. If the list fails, each computer is asked by itself. One that does not answer counts as what its
+   * row says.
    */
   async #look(should: readonly Computer[]): Promise<Hosted[]> {
     const { host } = this.#deps;
     try {
       return await host.list();
     } catch {
-      const looks = should.map(async ({ id, generation }): Promise<Hosted> => {
+      const looks = should.map(async ({ id, generation, status }): Promise<Hosted> => {
         const nothingNew = { generation, startedAt: '', lastActiveAt: new Date().toISOString(), runningProcesses: 1 };
-        const hosted = await host.inspect(id).catch(() => ({ state: 'running' as const, ...nothingNew }));
+        const state = status === 'paused' ? 'paused' : 'running';
+        const hosted = await host.inspect(id).catch(() => ({ state, ...nothingNew }) as const);
         return { computerId: id, hosted };
       });
       return Promise.all(looks);

@@ -94,13 +94,18 @@ export function createDatabaseActivities(deps: DatabaseDeps) {
      */
     alignDatabase: ({ databaseId }: { databaseId: string }) => align(databaseId, { leavesLong: true }),
 
-    /** Fails the operations that wait. The sweeper tries again. */
-    giveUpDatabase: ({ databaseId }: { databaseId: string }): Promise<void> =>
-      giveUpAlignment(database, databaseId, {
-        code: 'DATABASE_SERVER_UNAVAILABLE',
-        detail:
-          'The database server does not answer or refuses the change now. The operation is retried automatically.',
-      }),
+    /** Fails the operations that waited when the alignment failed. The sweeper tries again. */
+    giveUpDatabase: ({ databaseId, failedAtMs }: { databaseId: string; failedAtMs?: number }): Promise<void> =>
+      giveUpAlignment(
+        database,
+        databaseId,
+        {
+          code: 'DATABASE_SERVER_UNAVAILABLE',
+          detail:
+            'The database server does not answer or refuses the change now. The operation is retried automatically.',
+        },
+        failedAtMs === undefined ? new Date() : new Date(failedAtMs),
+      ),
 
     /**
      * Has the databases of a deleted space removed, and returns how many to wait for. A space does not wait for a

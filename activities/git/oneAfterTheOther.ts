@@ -1,6 +1,6 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { isCalledOff } from '../../models/git/orders.ts';
-import { endRepositoryStep, type OrderStep, stepNow } from '../../models/git/steps.ts';
+import { endRepositoryStep, type OrderStep, type StepAt, stepNow } from '../../models/git/steps.ts';
 import type { GitDeps, RepositoryWork } from './ordered.ts';
 
 type Act = (work: RepositoryWork) => Promise<void>;
@@ -14,21 +14,23 @@ export function oneAfterTheOther<T extends Partial<Record<OrderStep, Act>>>(
   { database }: Pick<GitDeps, 'database'>,
   acts: T,
 ): Record<keyof T, Act> {
-  const actOf = (step: OrderStep | undefined) => (step === undefined ? undefined : acts[step]);
+  const actOf = (now: StepAt | undefined) => now && acts[now.step];
 
   async function goOn(first: OrderStep, work: RepositoryWork): Promise<void> {
-    let step = await stepNow(database, work.orderId);
-    for (let act = actOf(step); step !== undefined && act !== undefined; act = actOf(step)) {
+    let now = await stepNow(database, work.orderId);
+    for (let act = actOf(now); now !== undefined && act !== undefined; act = actOf(now)) {
+      const done = { ...work, ...now };
       try {
-        await act(work);
+        await act(done);
       } catch (error) {
         // The workflow attributes a failure to the step that it asked for. Failures of later steps are recorded here.
-        if (step === first || !(error instanceof ApplicationFailure) || error.nonRetryable !== true) throw error;
-        await endRepositoryStep(database, { ...work, step, code: error.type ?? 'GIT_FAILED' });
+        const isFirst = now.step === first && (work.at === undefined || work.at === now.at);
+        if (isFirst || !(error instanceof ApplicationFailure) || error.nonRetryable !== true) throw error;
+        await endRepositoryStep(database, { ...done, code: error.type ?? 'GIT_FAILED' });
         return;
       }
-      step = await endRepositoryStep(database, { ...work, step });
-      if (step !== undefined && (await isCalledOff(database, work.orderId))) return;
+      now = await endRepositoryStep(database, done);
+      if (now !== undefined && (await isCalledOff(database, work.orderId))) return;
     }
   }
 

@@ -36,6 +36,8 @@ const attempts = 3;
 export interface RepositoryWork {
   itemId: string;
   orderId: string;
+  /** The place of the step in its order. Absent in workflows from before it was said. */
+  at?: number | undefined;
 }
 
 export interface OrderedWork {

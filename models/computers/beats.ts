@@ -40,7 +40,8 @@ export async function stillOn({ pool }: Pick<Database, 'pool'>, hostId: string, 
 
 /**
  * Notes that a computer ran at that time. Returns `stop` if it should not run: it was given up meanwhile, or is
- * unknown. A computer that counted as lost with its host gets its state back.
+ * unknown. A computer that counted as lost with its host gets its state back, and so does one that its row calls paused
+ * although it runs, or the other way round.
  */
 export async function noteAlive({ database }: Deps, hostId: string, alive: Alive, at: Date): Promise<Verdict> {
   const { computerId, generation, runningProcesses, lastActiveAt, state } = alive;
@@ -56,7 +57,12 @@ export async function noteAlive({ database }: Deps, hostId: string, alive: Alive
       await change(tx, computer, seen);
       return 'fine';
     }
-    if (status === 'paused') return 'fine';
+    if (status === 'paused') {
+      // The host may have been asked before the pause.
+      if (state === 'paused' || computer.statusAt >= at) return 'fine';
+      await change(tx, computer, { status: 'running', startedAt: at, ...seen });
+      return { spaceId: computer.spaceId };
+    }
     if (status === 'running') {
       // The host has paused it, although the pause was recorded as failed.
       const ranMs = computer.ranMs + Math.max(0, at.getTime() - (computer.startedAt ?? at).getTime());

@@ -53,6 +53,8 @@ export interface Computer extends ComputerSettings {
   errorDetail: string | null;
   /** Counts its starts. */
   generation: number;
+  /** Counts the ends of its steps, and the restores that were asked for. The end of a step names it. */
+  stepNumber: number;
   /** The host that has its home. Null if it was never used. */
   hostId: string | null;
   forkedFrom: string | null;
@@ -106,9 +108,9 @@ export interface DriveReport {
 export type DriveAccess = 'write' | 'read' | 'none';
 
 export const computerColumns = `id, space_id, default_of, name, driver, cpu_milli, memory_mib, disk_mib, idle_minutes,
-  labels, env_names, status, status_at, wish, error_code, error_detail, generation, host_id, forked_from, created_by,
-  created_at, started_at, alive_at, active_at, used_at, processes, ran_ms, minutes_charged, deleted_at,
-  home_save_id, home_saved_at, home_save_failed, wakes_after_move, restores_id, restore_began,
+  labels, env_names, status, status_at, wish, error_code, error_detail, generation, step_number, host_id,
+  forked_from, created_by, created_at, started_at, alive_at, active_at, used_at, processes, ran_ms, minutes_charged,
+  deleted_at, home_save_id, home_saved_at, home_save_failed, wakes_after_move, restores_id, restore_began,
   base, environment_version_id, has_drive, drive_report`;
 
 /** A computer from the row that `computerColumns` selects. */

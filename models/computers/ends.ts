@@ -21,18 +21,23 @@ type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> 
 export interface StepEnd {
   computerId: string;
   generation: number;
+  /** The step's number, as its order said it. Absent in reports of workflows from before it was said. */
+  number?: number;
   step: HostStep;
   code?: string;
 }
 
 /**
  * Records how a step of a computer ended: charges the use until then, and ends the operations that waited for it. A
- * step of an older generation changes nothing, nor does the same end again.
+ * step of an older generation changes nothing, nor does the same end again, even if it comes when a later step of the
+ * same kind is under way.
  */
-export async function endStep(deps: Deps, { computerId, generation, step, code }: StepEnd): Promise<void> {
+export async function endStep(deps: Deps, { computerId, generation, number, step, code }: StepEnd): Promise<void> {
   await transaction(deps.database, async (tx) => {
     const computer = await lockAnyComputer(tx, computerId);
     if (computer === undefined || computer.generation !== generation) return;
+    if (number !== undefined && number !== computer.stepNumber) return;
+    await change(tx, computer, { stepNumber: computer.stepNumber + 1 });
     // The row no longer ordered this step when the host looked. The next look decides what follows.
     if (code === 'NOT_ORDERED') return;
     if (code === 'COMPUTER_STOPPED' && isWantedStill(step, computer)) return;

@@ -61,6 +61,8 @@ export async function beginToRestore(
     wish: 'restore',
     restoresId,
     restoreBegan: false,
+    // The end of an earlier restore that is still under way is not the end of this one.
+    stepNumber: computer.stepNumber + 1,
     wakesAfterMove: shouldRun(computer, status),
     errorCode: null,
     errorDetail: null,

@@ -23,7 +23,7 @@ export type HostStep = 'start' | 'stop' | 'pause' | 'fork' | 'destroy' | 'releas
 export type ComputerStep =
   | { do: 'rest' }
   | { do: 'watch'; waitMs: number }
-  | { do: HostStep; generation: number; hostId: string; deadlineMs: number };
+  | { do: HostStep; generation: number; number: number; hostId: string; deadlineMs: number };
 
 type Deps = { database: Database; config: Pick<Config, 'computers' | 'billing'> };
 
@@ -167,9 +167,9 @@ function stepOf(
   { computers }: Pick<Config, 'computers'>,
   moreMs = 0,
 ): ComputerStep {
-  const { generation, hostId, statusAt } = computer;
+  const { generation, stepNumber: number, hostId, statusAt } = computer;
   const deadlineMs = Math.max(leastStepMs, computers.transitionMs + moreMs - (Date.now() - statusAt.getTime()));
-  return { do: step, generation, hostId: hostId ?? '', deadlineMs };
+  return { do: step, generation, number, hostId: hostId ?? '', deadlineMs };
 }
 
 /** Decides for a computer that runs or is paused, and has no order. */

@@ -174,17 +174,22 @@ async function noteSet(
   ]);
 }
 
-/** Fails the operations that wait for a server that cannot do it. The wanted state stays, and the sweep tries again. */
+/**
+ * Fails the operations that waited at `before` for a server that cannot do it. The wanted state stays, and the sweep
+ * tries again. What was asked for later is tried first.
+ */
 export async function giveUpAlignment(
   database: Database,
   id: string,
   failure: { code: string; detail: string },
+  before = new Date(),
 ): Promise<void> {
   await transaction(database, async (tx) => {
     await lockDatabase(tx, id);
+    await endOperations(tx, id, { status: 'failed', ...failure }, before);
+    if ((await waiting(tx, id)).length > 0) return;
     // Rewriting is not retried forever. The user can ask again.
     await execute(tx, 'UPDATE space_databases SET compacts = 0 WHERE id = ?', [id]);
-    await endOperations(tx, id, { status: 'failed', ...failure });
   });
 }
 
@@ -212,9 +217,14 @@ export async function failRestore(
   });
 }
 
-async function endOperations(tx: Transaction, subjectId: string, end: OperationEnd): Promise<void> {
-  const sql = "SELECT id FROM operations WHERE subject_id = ? AND status = 'running'";
-  for (const { id } of await select<{ id: string }>(tx, sql, [subjectId])) {
-    await operationModels(tx).Operation.end(id, end, tx);
+/** The operations of a database that have not ended. */
+function waiting(tx: Transaction, subjectId: string): Promise<{ id: string; createdAt: Date }[]> {
+  const sql = "SELECT id, created_at FROM operations WHERE subject_id = ? AND status = 'running'";
+  return select(tx, sql, [subjectId]);
+}
+
+async function endOperations(tx: Transaction, subjectId: string, end: OperationEnd, before?: Date): Promise<void> {
+  for (const { id, createdAt } of await waiting(tx, subjectId)) {
+    if (before === undefined || createdAt <= before) await operationModels(tx).Operation.end(id, end, tx);
   }
 }

@@ -36,13 +36,18 @@ export type RepositoryStep =
   | { do: 'rest' }
   /** Its item is gone for good. */
   | { do: 'remove' }
-  | { do: OrderStep; orderId: string; deadlineMs: number };
+  | { do: OrderStep; orderId: string; at: number; deadlineMs: number };
 
 /** The end of a step. Without a code, the step succeeded. */
 export interface RepositoryStepEnd {
   itemId: string;
   orderId: string;
   step: OrderStep;
+  /**
+   * The step's place in its order, since an order may have a step twice. Absent in reports of workflows from before it
+   * was said.
+   */
+  at?: number | undefined;
   code?: string;
 }
 
@@ -119,14 +124,14 @@ export async function nextRepositoryStep(database: Database, itemId: string): Pr
         if (next.at > order.step) await goTo(tx, order, next.at);
         const deadlineAt = order.kind === 'saveDraft' ? await giveTime(tx, order) : order.deadlineAt;
         const deadlineMs = Math.max(leastStepMs, deadlineAt.getTime() - Date.now());
-        return { do: next.step, orderId: order.id, deadlineMs };
+        return { do: next.step, orderId: order.id, at: next.at, deadlineMs };
       }
     }
   });
 }
 
 /** The first needed step of an order, from index `from` on; undefined if none is left. */
-function firstFrom(from: number, repository: Repository, order: GitOrder): { step: OrderStep; at: number } | undefined {
+function firstFrom(from: number, repository: Repository, order: GitOrder): StepAt | undefined {
   const steps = stepsOf[order.kind];
   const at = steps.findIndex((step, place) => place >= from && !isNeedless(step, repository, order));
   const step = steps[at];
@@ -155,17 +160,23 @@ async function endOperationsOf(tx: Transaction, itemId: string): Promise<void> {
   }
 }
 
+/** A step of an order, and its place among all steps of the order. */
+export interface StepAt {
+  step: OrderStep;
+  at: number;
+}
+
 /** Records how a step ended; a repeated report changes nothing. Returns the next step of the order, if there is one. */
 export async function endRepositoryStep(
   database: Database,
-  { itemId, orderId, step, code }: RepositoryStepEnd,
-): Promise<OrderStep | undefined> {
+  { itemId, orderId, step, at, code }: RepositoryStepEnd,
+): Promise<StepAt | undefined> {
   return transaction(database, async (tx) => {
     const repository = await lockRepository(tx, itemId);
     const order = await oldestOrder(tx, itemId);
     // If the repository is gone, the next look ends all its orders.
     if (repository === undefined || repository.removedAt !== null || order?.id !== orderId) return undefined;
-    if (stepsOf[order.kind][order.step] !== step) return undefined;
+    if (stepsOf[order.kind][order.step] !== step || (at !== undefined && at !== order.step)) return undefined;
     if (code !== undefined) {
       await fail(tx, repository, order, code);
       return undefined;
@@ -173,14 +184,15 @@ export async function endRepositoryStep(
     const next = firstFrom(order.step + 1, repository, order);
     if (next === undefined) await succeed(tx, repository, order);
     else await goTo(tx, order, next.at);
-    return next?.step;
+    return next;
   });
 }
 
 /** The current step of an order; undefined if the order is over. */
-export async function stepNow(database: Database, orderId: string): Promise<OrderStep | undefined> {
+export async function stepNow(database: Database, orderId: string): Promise<StepAt | undefined> {
   const order = await findOrder(database, orderId);
-  return order && stepsOf[order.kind][order.step];
+  const step = order && stepsOf[order.kind][order.step];
+  return step && { step, at: order.step };
 }
 
 /**

@@ -4,6 +4,7 @@ import { sharedSchema } from '../sharedSchema.ts';
 import { attendedCompletions } from './attendedCompletions.ts';
 import { driveRevisions } from './driveRevisions.ts';
 import { environments, sharedEnvironments } from './environments.ts';
+import { fencedSteps } from './fencedSteps.ts';
 import { homeSaves, saveFormats } from './homeSaves.ts';
 import type { Migration } from './migration.ts';
 
@@ -23,6 +24,7 @@ const changes: readonly Migration[] = [
   sharedEnvironments,
   driveRevisions,
   attendedCompletions,
+  fencedSteps,
 ];
 
 /** Every step of the schema, in order: first the tables of each area, in a new database or where an area is new. */

@@ -45,7 +45,12 @@ export async function computer(input: ComputerInput): Promise<void> {
       restore: (step) => onHost(step).restoreComputer(which(step)),
     },
     async ended(step, code) {
-      await endComputerStep({ ...which(step), step: step.do, ...(code !== undefined && { code }) });
+      await endComputerStep({
+        ...which(step),
+        number: step.number,
+        step: step.do,
+        ...(code !== undefined && { code }),
+      });
       if (code !== undefined && step.do === 'start') await clearUp(step);
     },
     // Other steps are interrupted for a stop or a removal, so those two are not interrupted.

@@ -31,7 +31,8 @@ export async function spaceDatabase(input: SpaceDatabaseInput): Promise<void> {
   }
   await live<{ do: 'rest' }>(input, {
     async look() {
-      if ((await codeOf(align())) !== undefined) await giveUpDatabase({ databaseId });
+      // What is asked for from here on is not part of this failure, however late it is recorded.
+      if ((await codeOf(align())) !== undefined) await giveUpDatabase({ databaseId, failedAtMs: Date.now() });
       return { do: 'rest' };
     },
     steps: {},

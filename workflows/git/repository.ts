@@ -36,7 +36,7 @@ export async function repository(input: RepositoryInput): Promise<void> {
     heartbeatTimeout: heartbeatTimeoutMs,
     retry: rarely,
   });
-  const which = ({ orderId }: OrderWork) => ({ itemId, orderId });
+  const which = ({ orderId, at }: OrderWork) => ({ itemId, orderId, at });
   await live<RepositoryStep>(input, {
     look: () => lookAtRepository({ itemId }),
     steps: {

@@ -42,8 +42,12 @@ async function ordered(kind: GitOrderKind, failures: Partial<Record<OrderStep, A
     steps: oneAfterTheOther(environment, acts),
     work: { itemId, orderId },
     next: async () => (await nextRepositoryStep(database, itemId)).do,
-    end: (step: OrderStep, code?: string) =>
-      endRepositoryStep(database, { itemId, orderId, step, ...(code !== undefined && { code }) }),
+    at: async () => {
+      const next = await nextRepositoryStep(database, itemId);
+      return 'at' in next ? next.at : undefined;
+    },
+    end: async (step: OrderStep, code?: string, at?: number) =>
+      (await endRepositoryStep(database, { itemId, orderId, step, at, ...(code !== undefined && { code }) }))?.step,
     callOff: () => database.pool.query('UPDATE operations SET cancel_requested_at = NOW(3) WHERE id = ?', [orderId]),
   };
 }
@@ -115,4 +119,32 @@ test('An order that is called off does not continue', async () => {
   });
   await steps.fill(work);
   expect([done, await next(), await operation()]).toEqual([[], 'rest', ['cancelled', null]]);
+});
+
+test('The late end of a step is not the end of the same step later in the order', async () => {
+  const { next, end, at, operation } = await ordered('pullRepository');
+  const until = async (step: OrderStep) => {
+    for (let now = await next(); now !== step; now = await next()) await end(now as OrderStep);
+    return at();
+  };
+  const first = await until('save');
+  await end('save', undefined, first);
+  const second = await until('save');
+  expect(second).toBeGreaterThan(first ?? 0);
+  await end('save', undefined, first);
+  await end('save', 'GIT_CONFLICT', first);
+  expect([await next(), await at(), await operation()]).toEqual(['save', second, ['running', null]]);
+  await end('save', undefined, second);
+  expect(await operation()).toEqual(['succeeded', null]);
+});
+
+test('A failure of the same step later in the order is recorded with that step', async () => {
+  const { steps, work, next, end, at, operation } = await ordered('pullRepository', { save: [refused()] });
+  for (let now = await next(); now !== 'save'; now = await next()) await end(now as OrderStep);
+  const first = await at();
+  await end('save', undefined, first);
+  for (let now = await next(); now !== 'save'; now = await next()) await end(now as OrderStep);
+  // The workflow asked for the first one, and an earlier attempt has done all up to the second.
+  await steps.save({ ...work, at: first });
+  expect(await operation()).toEqual(['failed', 'GIT_CONFLICT']);
 });

@@ -91,6 +91,32 @@ test('A running computer is stopped, its home kept and replaced, and it starts a
   expect(await step()).toBe('start');
 });
 
+test('The late end of a restore is not the end of the next one', async () => {
+  const { id, restore, step, end, get, saves } = await build('stopped');
+  const order = async () => {
+    const next = await nextStep(environment, id);
+    if (!('number' in next)) throw new Error(`There is no step to take, but ${next.do}.`);
+    return { computerId: id, generation: next.generation, number: next.number, step: next.do };
+  };
+  await restore();
+  const first = await order();
+  // Its end was recorded, and the same report comes again when the next restore waits.
+  await endStep(environment, first);
+  expect(await get()).toMatchObject({ homeSaveId: saves.early, wish: null });
+  const { database } = environment;
+  await database.pool.query('UPDATE computers SET home_save_id = ? WHERE id = ?', [saves.head, id]);
+  await restore();
+  await endStep(environment, first);
+  expect(await get()).toMatchObject({ homeSaveId: saves.head, wish: 'restore' });
+  // A restore that was given up while its step is under way.
+  const second = await order();
+  await end('restore', 'SAVE_BROKEN');
+  await restore();
+  await endStep(environment, second);
+  expect(await get()).toMatchObject({ homeSaveId: saves.head, wish: 'restore' });
+  expect(await step()).toBe('restore');
+});
+
 test('A restore that fails leaves the computer as it was', async () => {
   const { restore, step, end, get, saves, ends } = await build('running');
   await restore();

@@ -1,4 +1,5 @@
 import { newId } from '../../../base/ids.ts';
+import { noteAlive } from '../../../models/computers/beats.ts';
 import { getComputer } from '../../../models/computers/computer.ts';
 import { endStep } from '../../../models/computers/ends.ts';
 import { reportHost } from '../../../models/computers/hosts.ts';
@@ -120,4 +121,72 @@ it('A pause does not fail because the host looked before the pause was asked for
   await operation?.reload();
   expect(operation?.status).toBe('running');
   await expect(nextStep(environment, computerId)).resolves.toMatchObject({ do: 'pause' });
+});
+
+describe('A report that comes late, when a later step is under way', () => {
+  /** A computer that was started, with the order of each of its next steps. */
+  async function started() {
+    const { computerId, request, now } = await computer();
+    const order = async () => {
+      const step = await nextStep(environment, computerId);
+      if (!('number' in step)) throw new Error(`There is no step to take, but ${step.do}.`);
+      const { do: name, generation, number } = step;
+      return { computerId, generation, number, step: name };
+    };
+    await askToWake(environment, request);
+    const start = await order();
+    await endStep(environment, start);
+    const pause = async () => {
+      await askToPause(environment, request);
+      const step = await order();
+      await endStep(environment, step);
+      return step;
+    };
+    const resume = async () => void (await askToWake(environment, request));
+    return { computerId, now, order, start, pause, resume };
+  }
+
+  it('The end of a pause does not pause a computer that was resumed since', async () => {
+    const { now, order, pause, resume } = await started();
+    const late = await pause();
+    await resume();
+    await endStep(environment, await order());
+    await endStep(environment, late);
+    await expect(now()).resolves.toMatchObject({ status: 'running', wish: null });
+  });
+
+  it('The end of a start does not end the resume that is under way', async () => {
+    const { now, order, start, pause, resume } = await started();
+    await pause();
+    await resume();
+    const step = await order();
+    await endStep(environment, start);
+    await endStep(environment, { ...start, code: 'TIMED_OUT' });
+    await expect(now()).resolves.toMatchObject({ status: 'starting', wish: 'wake' });
+    await endStep(environment, step);
+    await expect(now()).resolves.toMatchObject({ status: 'running', wish: null });
+  });
+
+  it('A workflow from before steps had numbers reports without one', async () => {
+    const { computerId, now, pause, resume } = await started();
+    await pause();
+    await resume();
+    await endStep(environment, { computerId, generation: 1, step: 'start' });
+    await expect(now()).resolves.toMatchObject({ status: 'running' });
+  });
+
+  it('A computer that its row calls paused although it runs gets its state back from its host', async () => {
+    const { computerId, now, pause } = await started();
+    await pause();
+    const { statusAt } = await now();
+    const of = { computerId, generation: 1, runningProcesses: 1, lastActiveAt: new Date() };
+    const seen = (state: 'running' | 'paused', afterMs: number) =>
+      noteAlive(environment, hostId, { ...of, state }, new Date(statusAt.getTime() + afterMs));
+    // The host was asked before the pause.
+    await expect(seen('running', -1)).resolves.toBe('fine');
+    await expect(seen('paused', 1_000)).resolves.toBe('fine');
+    await expect(now()).resolves.toMatchObject({ status: 'paused' });
+    await expect(seen('running', 1_000)).resolves.toMatchObject({ spaceId: expect.any(String) });
+    await expect(now()).resolves.toMatchObject({ status: 'running', startedAt: expect.any(Date) });
+  });
 });

@@ -1,5 +1,5 @@
 import { newId } from '../../../base/ids.ts';
-import { beginFill, failRestore, finishAlignment } from '../../../models/databases/alignment.ts';
+import { beginFill, failRestore, finishAlignment, giveUpAlignment } from '../../../models/databases/alignment.ts';
 import { createSpaceDatabases, type SpaceDatabases } from '../../../models/databases/index.ts';
 import { openEnvelope } from '../../../models/identity/index.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
@@ -153,4 +153,24 @@ test('A change during a compaction causes no second compaction', async () => {
   await databases.wishes.compact(asked);
   expect(await finishAlignment(database, again)).toBe(false);
   expect((await read()).compacts).toBeGreaterThan(again.compacts);
+});
+
+test('A failure that is recorded late fails only what waited when it happened', async () => {
+  const asked = await make();
+  const operations = async () => {
+    const sql = 'SELECT status, error_code FROM operations WHERE subject_id = ? ORDER BY created_at';
+    return (await query(sql, [asked.id]))[0];
+  };
+  const early = new Date(Date.now() - 60_000);
+  await query('UPDATE operations SET created_at = ? WHERE subject_id = ?', [early, asked.id]);
+  await query('UPDATE space_databases SET is_made = 1, compacts = 3 WHERE id = ?', [asked.id]);
+  await databases.wishes.rotate({ ...asked, operationId: newId('operation'), now: false });
+  const failure = { code: 'DATABASE_SERVER_UNAVAILABLE', detail: '' };
+  await giveUpAlignment(environment.database, asked.id, failure, new Date(early.getTime() + 1_000));
+  const failed = { status: 'failed', error_code: failure.code };
+  expect(await operations()).toEqual([failed, { status: 'running', error_code: null }]);
+  expect(await databases.alignment(asked.id)).toMatchObject({ compacts: 3 });
+  await giveUpAlignment(environment.database, asked.id, failure);
+  expect(await operations()).toEqual([failed, failed]);
+  expect(await databases.alignment(asked.id)).toMatchObject({ compacts: 0 });
 });
