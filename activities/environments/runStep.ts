@@ -4,18 +4,16 @@ import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import { maskedOutput } from '../../integrations/computers/output/maskedOutput.ts';
 import { type Exit, noteOf } from '../../integrations/computers/processes/records.ts';
 import { getComputer } from '../../models/computers/computer.ts';
-import {
-  noteBuildWaits,
-  noteStepBegun,
-  noteStepEnd,
-  type StepEnd,
-  stepToRun,
-} from '../../models/environments/builds/builds.ts';
+import { noteBuildWaits } from '../../models/environments/builds/builds.ts';
+import { noteStepBegun, noteStepEnd, type StepEnd, stepToRun } from '../../models/environments/builds/runningSteps.ts';
 import { planOfStep, processIdOf } from '../../models/environments/builds/stepRows.ts';
 import { builderOf, type Version } from '../../models/environments/version.ts';
+import { standingOf } from '../../models/identity/authority.ts';
+import { isAtLeast } from '../../models/identity/roles.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { isKnownProcess } from '../knownProcess.ts';
 import { isPassing } from '../passing.ts';
+import { UnwantedWatch } from '../unwantedWatch.ts';
 import type { EnvironmentDeps } from './deps.ts';
 import { StepLog } from './stepLog.ts';
 import { processOfStep, writeFiles } from './stepWork.ts';
@@ -30,23 +28,36 @@ interface Which {
  * step's number, so it is started once. How the step ended is recorded together with its output.
  */
 export function createRunStep(deps: EnvironmentDeps) {
-  const { config, database, liveComputers, logger, sealedLogs, secrets } = deps;
+  const { config, database, identity, liveComputers, logger, sealedLogs, secrets } = deps;
 
   return async function runEnvironmentStep(which: Which): Promise<void> {
     using heartbeat = keepAlive();
-    const order = await stepToRun(deps, which.versionId, which.number);
+    const order = await stepToRun(deps, which);
     if (order === undefined) return;
+    const { version } = order;
+    const options = { logger, subject: { versionId: version.id }, intervalMs: watchIntervalMs };
+    using watch = new UnwantedWatch(async () => !(await isAllowed(version)), options);
+    const signal = AbortSignal.any([heartbeat.cancelled, watch.signal]);
     try {
+      if (!(await isAllowed(version))) throw forbidden();
       const client = await computerFor(which, order);
-      const end = await run(client, which, order.version, heartbeat.cancelled);
+      if (client === undefined) return;
+      const end = await run(client, which, version, signal);
       await noteStepEnd(deps, which, end);
     } catch (error) {
       heartbeat.cancelled.throwIfAborted();
+      if (watch.signal.aborted) throw failureOf(forbidden());
       if (error instanceof DomainError && waited.includes(error.code)) throw await queued(which, error.code);
       logger.warn({ err: error, ...which }, 'A step of an environment could not be run.');
       throw failureOf(error);
     }
   };
+
+  /** A build may take hours. Who asked for it must still be an editor of the space, and the API key valid. */
+  async function isAllowed({ spaceId, createdBy: userId, apiKeyId }: Version): Promise<boolean> {
+    const { role, keyHolds } = await standingOf(identity, { spaceId, userId, apiKeyId });
+    return role !== undefined && isAtLeast(role, 'editor') && keyHolds;
+  }
 
   /** The step is tried again, which keeps no worker busy, until there is room for its computer. */
   async function queued({ versionId }: Which, code: string): Promise<ApplicationFailure> {
@@ -54,11 +65,14 @@ export function createRunStep(deps: EnvironmentDeps) {
     return ApplicationFailure.create({ type: code, message: code, nextRetryDelay: queueLookMs });
   }
 
-  /** The computer, awake, in the start in which the step begins or has begun. */
+  /**
+   * The computer, awake, in the start in which the step begins or has begun. Undefined if the step is not to be run any
+   * more.
+   */
   async function computerFor(
     which: Which,
     { version, isBegun, generation }: { version: Version; isBegun: boolean; generation: number | null },
-  ): Promise<HostClient> {
+  ): Promise<HostClient | undefined> {
     const builder = builderOf(version);
     const current = async () => (await getComputer(database, builder.spaceId, builder.computerId)).generation;
     if (isBegun) {
@@ -68,8 +82,9 @@ export function createRunStep(deps: EnvironmentDeps) {
     }
     const by = { userId: version.createdBy, credentialId: null, address: null };
     const client = await liveComputers.awake(builder, by);
-    await noteStepBegun(deps, { ...which, generation: await current() });
-    return client;
+    const begunIn = await noteStepBegun(deps, { ...which, generation: await current() });
+    if (begunIn !== undefined && (await current()) !== begunIn) throw interrupted();
+    return begunIn === undefined ? undefined : client;
   }
 
   async function run(client: HostClient, which: Which, version: Version, signal: AbortSignal): Promise<StepEnd> {
@@ -105,6 +120,8 @@ export function createRunStep(deps: EnvironmentDeps) {
   }
 }
 
+/** How often it is checked during a step whether the build is still allowed. */
+const watchIntervalMs = 2_000;
 const connectionLost = 'COMPUTER_CONNECTION_LOST';
 /** Why the computer of a build cannot run yet. */
 const waited = ['TOO_MANY_RUNNING', 'TOO_MUCH_MEMORY', 'NO_HOST'];
@@ -116,6 +133,10 @@ function codeOf({ state, exitCode, killedBy }: Exit): string | undefined {
   if (killedBy === 'timeout') return 'STEP_TIMED_OUT';
   if (killedBy === 'memory') return 'STEP_OUT_OF_MEMORY';
   return killedBy === 'stop' || state === 'lost' ? 'BUILD_INTERRUPTED' : 'STEP_FAILED';
+}
+
+function forbidden(): DomainError {
+  return new DomainError('forbidden', 'BUILD_FORBIDDEN', 'The user who asked for this build may not build any more.');
 }
 
 function interrupted(): DomainError {

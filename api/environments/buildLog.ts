@@ -103,7 +103,7 @@ async function* outputOf(
   if (!isRunning(step)) {
     if (after >= (step.logBytes ?? 0)) return;
     const stored = await storedRecords(deps, step);
-    if (stored === undefined) return;
+    if (stored === undefined) return yield noteRecord('gap', after, { droppedBytes: (step.logBytes ?? 0) - after });
     const open = (request: OutputRequest) => behind(stored, request.after ?? 0);
     return yield* maskedOutput(open, masks, { after, signal: options.signal });
   }

@@ -73,7 +73,7 @@ export async function lookAtApp(deps: Deps, known: App, item: DriveItem, signal:
 
 /** The files of a folder that is an app, as they are now. Throws 422 `APP_TOO_LARGE`. */
 export async function filesOfApp(database: Database, itemId: string): Promise<AppFiles> {
-  const files = await filesBelow(database, { itemId }, (most) => {
+  const { files } = await filesBelow(database, { itemId }, (most) => {
     const detail = `The folder of an app can have ${most}. Use a repository instead.`;
     return new DomainError('unprocessable', 'APP_TOO_LARGE', detail);
   });

@@ -1,5 +1,5 @@
 import type { Transaction } from 'sequelize';
-import { newId } from '../../base/ids.ts';
+import { idPrefixes, newId } from '../../base/ids.ts';
 import type { Database } from '../database/database.ts';
 import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { insert, select } from '../database/sql.ts';
@@ -13,6 +13,14 @@ export interface Actor {
   credentialId: string | null;
   /** The network address. Null for actions on the server itself. */
   address: string | null;
+}
+
+/**
+ * The API key of work that outlives its request. A person may sign out while the work waits; a revoked key ends what it
+ * began.
+ */
+export function apiKeyIdOf({ credentialId }: Pick<Actor, 'credentialId'>): string | null {
+  return credentialId?.startsWith(`${idPrefixes.apiKey}_`) ? credentialId : null;
 }
 
 /** The operator, who may do anything but is still logged. */

@@ -2,10 +2,13 @@ import { DomainError } from '../../base/errors.ts';
 import type { Database } from '../database/database.ts';
 import { openLiving } from '../drive/changes.ts';
 import { driveContainerId } from '../drive/containers.ts';
-import { filesBelow } from '../drive/filesBelow.ts';
+import { type Copied, excessOf, filesBelow } from '../drive/filesBelow.ts';
 import { parsePath } from '../drive/names.ts';
 import { findByPath } from '../drive/place.ts';
 import type { CopiedFiles, EnvironmentStep } from './steps.ts';
+
+/** What all steps of a definition copy together, each step for itself: a build and its rows are bounded by it. */
+const most: Copied = { files: 10_000, folders: 10_000, bytes: 1_024 * 1_048_576, pathBytes: 4 * 1_048_576 };
 
 /** By the `from` of each step that copies, the files as they are in the drive now. Throws 422, naming the step. */
 export async function copiedFiles(
@@ -13,28 +16,75 @@ export async function copiedFiles(
   spaceId: string,
   steps: readonly EnvironmentStep[],
 ): Promise<Map<string, CopiedFiles>> {
-  const found = new Map<string, CopiedFiles>();
+  const found = new Map<string, { files: CopiedFiles; copied: Copied }>();
+  let all: Copied = { files: 0, folders: 0, bytes: 0, pathBytes: 0 };
   for (const [index, step] of steps.entries()) {
-    if (!('copy' in step) || found.has(step.copy.from)) continue;
-    found.set(step.copy.from, await filesOf(database, spaceId, step.copy.from, `/steps/${index}/copy/from`));
+    if (!('copy' in step)) continue;
+    const { from } = step.copy;
+    const pointer = `/steps/${index}/copy/from`;
+    const listed = found.get(from) ?? (await filesOf(database, spaceId, from, pointer));
+    found.set(from, listed);
+    all = sumOf(all, listed.copied);
+    const excess = excessOf(all, most);
+    if (excess !== undefined) throw refusal(from, pointer, `all steps together can copy ${excess}`);
   }
-  return found;
+  return new Map([...found].map(([from, { files }]) => [from, files]));
 }
 
-async function filesOf(database: Database, spaceId: string, from: string, pointer: string): Promise<CopiedFiles> {
-  const { item } = (await find(database, spaceId, from)) ?? {};
-  const refusal = (detail: string) =>
-    new DomainError('unprocessable', 'ENVIRONMENT_FILE_UNKNOWN', `The environment cannot copy ${from}: ${detail}.`, {
+function sumOf(one: Copied, other: Copied): Copied {
+  return {
+    files: one.files + other.files,
+    folders: one.folders + other.folders,
+    bytes: one.bytes + other.bytes,
+    pathBytes: one.pathBytes + other.pathBytes,
+  };
+}
+
+/** Whether the files of everything that these steps copy are listed. */
+export function copiesOnly(steps: readonly EnvironmentStep[], files: ReadonlyMap<string, CopiedFiles>): boolean {
+  return steps.every((step) => !('copy' in step) || files.has(step.copy.from));
+}
+
+/** The listed files of what a step copies. A build that copies nothing instead must not become ready. */
+export function filesIn(files: ReadonlyMap<string, CopiedFiles>): (from: string) => CopiedFiles {
+  return (from) => {
+    const listed = files.get(from);
+    if (listed === undefined) throw new Error(`The files of ${from} are not listed.`);
+    return listed;
+  };
+}
+
+function refusal(from: string, pointer: string, detail: string): DomainError {
+  return new DomainError(
+    'unprocessable',
+    'ENVIRONMENT_FILE_UNKNOWN',
+    `The environment cannot copy ${from}: ${detail}.`,
+    {
       errors: [{ pointer, detail }],
-    });
-  if (item === undefined) throw refusal('there is no such file or folder in the drive');
+    },
+  );
+}
+
+async function filesOf(
+  database: Database,
+  spaceId: string,
+  from: string,
+  pointer: string,
+): Promise<{ files: CopiedFiles; copied: Copied }> {
+  const { item } = (await find(database, spaceId, from)) ?? {};
+  if (item === undefined) throw refusal(from, pointer, 'there is no such file or folder in the drive');
   if (item.kind === 'folder') {
-    const files = await filesBelow(database, { itemId: item.id }, (most) => refusal(`a folder can have ${most}`));
-    return Object.fromEntries(files);
+    const tooLarge = (most: string) => refusal(from, pointer, `a folder can have ${most}`);
+    const { files, copied } = await filesBelow(database, { itemId: item.id }, tooLarge);
+    return { files: Object.fromEntries(files), copied };
   }
   const { content } = item;
-  if (content === undefined) throw refusal('it is neither a file nor a folder');
-  return { [`./${item.name}`]: { objectKey: content.objectKey, sha256: content.sha256.toString('hex') } };
+  if (content === undefined) throw refusal(from, pointer, 'it is neither a file nor a folder');
+  const { objectKey, sha256, size: bytes } = content;
+  return {
+    files: { [`./${item.name}`]: { objectKey, sha256: sha256.toString('hex') } },
+    copied: { files: 1, folders: 0, bytes, pathBytes: Buffer.byteLength(item.name) },
+  };
 }
 
 async function find(database: Database, spaceId: string, from: string) {

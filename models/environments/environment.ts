@@ -8,7 +8,7 @@ import { type Page, type PageRequest, readPage } from '../database/pages.ts';
 import { execute, insert, type Runner, select } from '../database/sql.ts';
 import { requireKnownBase } from './bases.ts';
 import { beginBuild } from './builds/beginBuild.ts';
-import { copiedFiles } from './copiedFiles.ts';
+import { copiedFiles, copiesOnly } from './copiedFiles.ts';
 import type { Definition } from './definition/definition.ts';
 import { requireUnsharedName } from './sharing.ts';
 import type { EnvironmentStep } from './steps.ts';
@@ -140,7 +140,10 @@ export async function updateEnvironment(
   return getEnvironment(database.pool, spaceId, id);
 }
 
-/** Orders a build of the present definition. A known version is that build. Throws as `beginBuild` and `updateEnvironment`. */
+/**
+ * Orders a build of the present definition. A known version is that build. Throws as `beginBuild` and
+ * `updateEnvironment`, and 409 `ENVIRONMENT_CHANGING`.
+ */
 export async function buildAgain(
   deps: EnvironmentDeps,
   request: {
@@ -153,16 +156,31 @@ export async function buildAgain(
 ): Promise<Environment> {
   const { database } = deps;
   const { spaceId, environmentId, versionId, withoutCache, actor } = request;
-  const { steps: seen } = await getEnvironment(database.pool, spaceId, environmentId);
-  const files = await copiedFiles(database, spaceId, seen);
-  await transaction(database, async (tx) => {
-    await lockLivingSpace(tx, spaceId);
-    await lockEnvironment(tx, spaceId, environmentId);
-    const environment = await getEnvironment(tx, spaceId, environmentId);
-    if (!(await beginBuild(deps, tx, { versionId, environment, files, withoutCache, actor }))) return;
-    await appendAudit(tx, spaceId, actor, 'environment.built', environmentId);
-  });
+  for (let tries = 1, isBegun = false; !isBegun; tries++) {
+    const { steps: seen } = await getEnvironment(database.pool, spaceId, environmentId);
+    const files = await copiedFiles(database, spaceId, seen);
+    isBegun = await transaction(database, async (tx) => {
+      await lockLivingSpace(tx, spaceId);
+      await lockEnvironment(tx, spaceId, environmentId);
+      const environment = await getEnvironment(tx, spaceId, environmentId);
+      // The files are those of the definition that is built.
+      if (!copiesOnly(environment.steps, files)) return false;
+      if (await beginBuild(deps, tx, { versionId, environment, files, withoutCache, actor })) {
+        await appendAudit(tx, spaceId, actor, 'environment.built', environmentId);
+      }
+      return true;
+    });
+    if (!isBegun && tries === mostLists) throw definitionChanges();
+  }
   return getEnvironment(database.pool, spaceId, environmentId);
+}
+
+/** How often the files of a definition are listed that others change meanwhile. */
+const mostLists = 3;
+
+function definitionChanges(): DomainError {
+  const detail = 'The definition of the environment is being changed. Try again.';
+  return new DomainError('conflict', 'ENVIRONMENT_CHANGING', detail, { retryAfterSeconds: 1 });
 }
 
 /** An environment that the space may change. Throws 403, 404. */

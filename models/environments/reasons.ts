@@ -7,6 +7,8 @@ const details: Readonly<Record<string, string>> = {
   STEP_OUT_OF_MEMORY: 'A step needed more memory than the computer of the build may use.',
   BUILD_INTERRUPTED:
     'The computer of the build was stopped or lost during a step. Build again: earlier steps are kept.',
+  BUILD_FORBIDDEN:
+    'Who asked for the build may not build any more: no editor of the space, disabled, or with a key that is not valid.',
   BUILDER_DELETED: 'The computer of the build was deleted.',
   ENVIRONMENT_FILE_GONE: 'A file that the build copies was removed or changed meanwhile. Build again.',
   ENVIRONMENTS_UNAVAILABLE: 'No host here can run computers with a system of their own.',

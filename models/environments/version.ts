@@ -28,6 +28,8 @@ export interface Version extends Setting {
   /** While it is built: why the computer of the build cannot run yet. */
   waitsFor: string | null;
   createdBy: string;
+  /** The API key that asked for the build. Null for a person who was signed in. */
+  apiKeyId: string | null;
   createdAt: Date;
   endedAt: Date | null;
   /** The size of what is built so far. */
@@ -38,7 +40,8 @@ export interface Version extends Setting {
 export type ReadyVersion = Version & { saveId: string };
 
 const query = `SELECT v.id, v.space_id, v.environment_id, v.number, v.status, v.base, v.steps, v.without_cache, v.save_id,
-    v.env, v.user_name, v.workdir, v.operation_id, v.error_code, v.waits_for, v.created_by, v.created_at, v.ended_at, s.home_bytes
+    v.env, v.user_name, v.workdir, v.operation_id, v.error_code, v.waits_for, v.created_by, v.api_key_id,
+    v.created_at, v.ended_at, s.home_bytes
    FROM environment_versions v LEFT JOIN home_saves s ON s.id = v.save_id`;
 
 function versionOf(row: object): Version {

@@ -1,8 +1,7 @@
 import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
-import { idPrefixes } from '../../base/ids.ts';
 import { noteAppChange } from '../apps/changes.ts';
-import type { Actor } from '../audit/audit.ts';
+import { type Actor, apiKeyIdOf } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
 import { execute, insert, select } from '../database/sql.ts';
 import { type Operation, type OperationEnd, type OperationKind, operationModels } from '../operations/operation.ts';
@@ -146,9 +145,9 @@ export async function noteOrderedChanges(tx: Transaction, itemId: string): Promi
   }
 }
 
-/** Only API keys are kept. A person may sign out while the order waits; a revoked key ends the orders that it began. */
-function apiKeyOf({ credentialId }: Pick<Actor, 'credentialId'>): Partial<Asked> {
-  return credentialId?.startsWith(`${idPrefixes.apiKey}_`) ? { apiKeyId: credentialId } : {};
+function apiKeyOf(actor: Pick<Actor, 'credentialId'>): Partial<Asked> {
+  const apiKeyId = apiKeyIdOf(actor);
+  return apiKeyId === null ? {} : { apiKeyId };
 }
 
 const cloneKinds: readonly GitOrderKind[] = ['cloneRepository', 'retryClone'];

@@ -56,6 +56,40 @@ export const sharedEnvironments: Migration = {
   up: (queryInterface) => addColumns(queryInterface, sharingOf),
 };
 
+const boundsOf = {
+  environments: {
+    first: 'shared_name',
+    changes: `ADD COLUMN shared_name VARCHAR(63) NULL, -- its name when others could last see it
+      ADD COLUMN shared_from INT UNSIGNED NULL -- the oldest of its versions that others may use`,
+  },
+  environment_versions: {
+    first: 'api_key_id',
+    changes: `ADD COLUMN api_key_id VARCHAR(40) NULL, -- the key that asked for the build; NULL: a person
+      ADD COLUMN stored_log_bytes BIGINT UNSIGNED NOT NULL DEFAULT 0 -- what the logs of its steps take as they are stored`,
+  },
+};
+
+/** What shared environments show others, who asked for builds, and bounds of what builds leave behind. */
+export const boundedEnvironments: Migration = {
+  name: '0009-bounded-environments',
+  async up(queryInterface) {
+    await addColumns(queryInterface, boundsOf);
+    for (const sql of [
+      'UPDATE environments SET shared_name = name WHERE shared_name IS NULL',
+      `UPDATE environments SET shared_from = (SELECT MAX(v.number) FROM environment_versions v
+        WHERE v.environment_id = environments.id AND v.status = 'ready' AND v.ended_at <= environments.shared_at)
+        WHERE shared_at IS NOT NULL AND shared_from IS NULL`,
+      `UPDATE environment_steps s JOIN environment_versions v ON v.id = s.version_id SET s.plan = '', s.files = NULL
+        WHERE v.status <> 'building'`,
+      `UPDATE environment_versions SET stored_log_bytes = (SELECT COALESCE(SUM(COALESCE(LENGTH(s.sealed_log), 0)
+        + COALESCE(LENGTH(s.sealed_tail), 0)), 0) FROM environment_steps s WHERE s.version_id = environment_versions.id)
+        WHERE status <> 'building'`,
+    ]) {
+      await queryInterface.sequelize.query(sql);
+    }
+  },
+};
+
 async function addColumns(
   queryInterface: QueryInterface,
   tables: Readonly<Record<string, { first: string; changes: string }>>,

@@ -3,7 +3,7 @@ import type { AreaSchema } from '../database/areaSchema.ts';
 import { sharedSchema } from '../sharedSchema.ts';
 import { attendedCompletions } from './attendedCompletions.ts';
 import { driveRevisions } from './driveRevisions.ts';
-import { environments, sharedEnvironments } from './environments.ts';
+import { boundedEnvironments, environments, sharedEnvironments } from './environments.ts';
 import { fencedSteps } from './fencedSteps.ts';
 import { homeSaves, saveFormats } from './homeSaves.ts';
 import type { Migration } from './migration.ts';
@@ -25,6 +25,7 @@ const changes: readonly Migration[] = [
   driveRevisions,
   attendedCompletions,
   fencedSteps,
+  boundedEnvironments,
 ];
 
 /** Every step of the schema, in order: first the tables of each area, in a new database or where an area is new. */

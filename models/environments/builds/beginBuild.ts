@@ -1,10 +1,12 @@
 import type { Transaction } from 'sequelize';
 import { DomainError } from '../../../base/errors.ts';
+import { apiKeyIdOf } from '../../audit/audit.ts';
 import { requireBaseOffered } from '../../computers/hosts.ts';
 import { lockSave } from '../../computers/saveRows.ts';
 import { insert, select } from '../../database/sql.ts';
 import { operationModels } from '../../operations/operation.ts';
 import { originOf } from '../bases.ts';
+import { filesIn } from '../copiedFiles.ts';
 import type { Environment, EnvironmentActor, EnvironmentDeps } from '../environment.ts';
 import { baseStep, type CopiedFiles, digestsOf, planOf } from '../steps.ts';
 import { findVersion } from '../version.ts';
@@ -36,7 +38,7 @@ export async function beginBuild(
   const steps = [...origin.steps, ...environment.steps];
   const { work, end } = planOf(origin.setting, steps);
   if (origin.saveId === null) work.unshift(baseStep);
-  const filesOf = (from: string) => files.get(from) ?? {};
+  const filesOf = filesIn(files);
   const digests = digestsOf(origin.name, work, filesOf);
   const operation = await operationModels(tx).Operation.begin(
     { kind: 'buildEnvironment', spaceId, userId: actor.userId, subjectId: versionId },
@@ -57,6 +59,7 @@ export async function beginBuild(
     workdir: end.workdir,
     operationId: operation.id,
     createdBy: actor.userId,
+    apiKeyId: apiKeyIdOf(actor),
     createdAt: new Date(),
   });
   for (const [index, { number, ...plan }] of work.entries()) {

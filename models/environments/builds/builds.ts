@@ -11,7 +11,7 @@ import type { EnvironmentDeps } from '../environment.ts';
 import { builderOf, findVersion, lockVersion, type Version } from '../version.ts';
 import { endBuild } from './endBuild.ts';
 import { lastKept, noteBuilt } from './layers.ts';
-import { changeStep, isBase, stepRows } from './stepRows.ts';
+import { isBase, stepRows } from './stepRows.ts';
 
 /** What the workflow of a build does next. */
 export type BuildStep =
@@ -97,34 +97,6 @@ async function decide(
   return { do: 'save', number, hostId: builder.hostId };
 }
 
-/** A step that is to be run, and whether a worker has begun it. */
-export async function stepToRun(
-  { database }: Pick<EnvironmentDeps, 'database'>,
-  versionId: string,
-  number: number,
-): Promise<{ version: Version; isBegun: boolean; generation: number | null } | undefined> {
-  const version = await findVersion(database.pool, versionId);
-  const row = (await stepRows(database.pool, [versionId])).find((one) => one.number === number);
-  if (version?.status !== 'building' || row === undefined) return undefined;
-  const { status, generation } = row;
-  if (status !== 'waiting' && status !== 'running') return undefined;
-  return { version, isBegun: status === 'running', generation };
-}
-
-/** Notes that a step begins now, in this start of its computer. */
-export async function noteStepBegun(
-  { database }: Pick<EnvironmentDeps, 'database'>,
-  where: { versionId: string; number: number; generation: number },
-): Promise<void> {
-  const { versionId, number, generation } = where;
-  await transaction(database, async (tx) => {
-    const version = await lockVersion(tx, versionId);
-    if (version?.status !== 'building') return;
-    await changeStep(tx, { versionId, number }, { status: 'running', generation, startedAt: new Date() });
-    if (version.waitsFor !== null) await setWaitsFor(tx, versionId, null);
-  });
-}
-
 /** Notes why the computer of a build cannot run yet. */
 export async function noteBuildWaits(
   { database }: Pick<EnvironmentDeps, 'database'>,
@@ -137,32 +109,9 @@ export async function noteBuildWaits(
   });
 }
 
-async function setWaitsFor(tx: Transaction, versionId: string, code: string | null): Promise<void> {
+/** Notes why the computer of a build that is locked cannot run yet. Null: it runs. */
+export async function setWaitsFor(tx: Transaction, versionId: string, code: string | null): Promise<void> {
   await execute(tx, 'UPDATE environment_versions SET waits_for = ? WHERE id = ?', [code, versionId]);
-}
-
-/** How a step ended. With a `code`, it failed, and so does the build. */
-export interface StepEnd {
-  exitCode: number | null;
-  code?: string | undefined;
-  logBytes: number;
-  sealedLog: Buffer | null;
-  sealedTail: Buffer | null;
-}
-
-export async function noteStepEnd(
-  deps: EnvironmentDeps,
-  { versionId, number }: { versionId: string; number: number },
-  { code, ...end }: StepEnd,
-): Promise<void> {
-  await transaction(deps.database, async (tx) => {
-    const version = await lockVersion(tx, versionId);
-    const step = (await stepRows(tx, [versionId])).find((one) => one.number === number);
-    if (version?.status !== 'building' || step?.status !== 'running') return;
-    const status = code === undefined ? 'ran' : 'failed';
-    await changeStep(tx, step, { ...end, status, endedAt: new Date() });
-    if (code !== undefined) await endBuild(deps, tx, version, { status: 'failed', code });
-  });
 }
 
 /** Ends a build that cannot go on. One that has waited for too long tells what it waited for. */
@@ -170,7 +119,8 @@ export async function failBuild(deps: EnvironmentDeps, versionId: string, code: 
   await transaction(deps.database, async (tx) => {
     const version = await lockVersion(tx, versionId);
     if (version?.status !== 'building') return;
-    await endBuild(deps, tx, version, { status: 'failed', code: version.waitsFor ?? code });
+    const told = code === 'BUILD_FORBIDDEN' ? code : (version.waitsFor ?? code);
+    await endBuild(deps, tx, version, { status: 'failed', code: told });
   });
 }
 

@@ -6,6 +6,7 @@ import type { EnvironmentDeps } from '../environment.ts';
 import { markOld } from '../letGo.ts';
 import { detailOfBuild, reasonOfBuild } from '../reasons.ts';
 import type { Version } from '../version.ts';
+import { forgetPlans } from './stepRows.ts';
 
 type BuildEnd = { status: 'ready' } | { status: 'failed'; code: string } | { status: 'cancelled' };
 
@@ -21,6 +22,7 @@ export async function endBuild(
   const ended = { status: end.status, errorCode, waitsFor: null, endedAt: new Date() };
   const row = { ...ended, ...(end.status !== 'ready' && { saveId: null }) };
   await execute(tx, 'UPDATE environment_versions SET ? WHERE id = ?', [row, id]);
+  await forgetPlans(tx, id);
   if (end.status !== 'ready') {
     const sql = `UPDATE environment_steps SET status = 'failed', ended_at = COALESCE(ended_at, ?)
       WHERE version_id = ? AND status IN ('running', 'ran')`;

@@ -31,10 +31,19 @@ export async function lastKept(
   return undefined;
 }
 
-/** Keeps the result of a step, instead of an earlier one. The save is locked. */
-export async function keepLayer(tx: Transaction, spaceId: string, digest: string, saveId: string): Promise<void> {
+/**
+ * Keeps the result of a step. An earlier result of the same step stays, unless its save is gone or this build was to use
+ * none. The save is locked.
+ */
+export async function keepLayer(
+  tx: Transaction,
+  { spaceId, withoutCache }: Pick<Version, 'spaceId' | 'withoutCache'>,
+  digest: string,
+  saveId: string,
+): Promise<void> {
   const known = 'SELECT save_id FROM environment_layers WHERE space_id = ? AND digest = ? FOR UPDATE';
   const [before] = await select<{ saveId: string }>(tx, known, [spaceId, digest]);
+  if (before !== undefined && !withoutCache && (await lockSave(tx, before.saveId)) !== undefined) return;
   await execute(
     tx,
     `INSERT INTO environment_layers (space_id, digest, save_id, used_at) VALUES (?)

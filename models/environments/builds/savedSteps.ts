@@ -8,7 +8,7 @@ import { changeStep, stepRows } from './stepRows.ts';
 
 /**
  * Records that this host has saved what a step has made. Returns false if the computer has left the host since the step,
- * or was started anew.
+ * or was started anew, or if a later step has begun.
  */
 export async function keepStep(
   database: Database,
@@ -19,12 +19,15 @@ export async function keepStep(
   return transaction(database, async (tx) => {
     const builder = await lockAnyComputer(tx, builderOf(seen).computerId);
     const version = await lockVersion(tx, versionId);
-    const step = (await stepRows(tx, [versionId])).find((one) => one.number === number);
+    const steps = await stepRows(tx, [versionId]);
+    const step = steps.find((one) => one.number === number);
     if (version?.status !== 'building' || step?.status !== 'ran') return true;
+    // A save that is made now would have the files of later steps.
+    if (steps.some((other) => other.number > number && other.status !== 'waiting')) return false;
     if (builder?.hostId !== hostId || builder.generation !== step.generation || builder.homeSaveId === null)
       return false;
     await lockSave(tx, builder.homeSaveId);
-    await keepLayer(tx, version.spaceId, step.digest, builder.homeSaveId);
+    await keepLayer(tx, version, step.digest, builder.homeSaveId);
     await noteBuilt(tx, version, builder.homeSaveId);
     await changeStep(tx, step, { status: 'done' });
     return true;

@@ -42,15 +42,20 @@ export async function ownSteps(on: Runner, versionIds: readonly string[]): Promi
   return (await stepRows(on, versionIds)).filter((step) => !isBase(step));
 }
 
-/** What a step does, and the files that it copies. */
+/** What a step does, and the files that it copies. Throws 404 once its build has ended. */
 export async function planOfStep(
   on: Runner,
   { versionId, number }: Pick<StepRow, 'versionId' | 'number'>,
 ): Promise<{ plan: Plan; files: CopiedFiles }> {
   const sql = 'SELECT plan, files FROM environment_steps WHERE version_id = ? AND number = ?';
   const [row] = await select<{ plan: string; files: string | null }>(on, sql, [versionId, number]);
-  if (row === undefined) throw notFound('step');
+  if (row === undefined || row.plan === '') throw notFound('step');
   return { plan: JSON.parse(row.plan) as Plan, files: JSON.parse(row.files ?? '{}') as CopiedFiles };
+}
+
+/** A build that has ended needs what its steps would do no more. Its digests say what they did. */
+export async function forgetPlans(tx: Transaction, versionId: string): Promise<void> {
+  await execute(tx, "UPDATE environment_steps SET plan = '', files = NULL WHERE version_id = ?", [versionId]);
 }
 
 /** The process that does a step, so that a step is run once. */

@@ -4,14 +4,9 @@ import { createComputers } from '../../../models/computers/computers.ts';
 import { reportHost } from '../../../models/computers/hosts.ts';
 import { collectSave, findSave } from '../../../models/computers/saveRows.ts';
 import { transaction } from '../../../models/database/database.ts';
-import {
-  cancelBuild,
-  failBuild,
-  lostBuilds,
-  nextOfBuild,
-  noteStepBegun,
-  noteStepEnd,
-} from '../../../models/environments/builds/builds.ts';
+import { cancelBuild, failBuild, lostBuilds, nextOfBuild } from '../../../models/environments/builds/builds.ts';
+import { countLog } from '../../../models/environments/builds/keptLogs.ts';
+import { noteStepBegun, noteStepEnd } from '../../../models/environments/builds/runningSteps.ts';
 import { keepStep, stepToSave } from '../../../models/environments/builds/savedSteps.ts';
 import { stepRows } from '../../../models/environments/builds/stepRows.ts';
 import { deleteEnvironment } from '../../../models/environments/deletion.ts';
@@ -79,13 +74,13 @@ async function build() {
   async function run(
     versionId: string,
     number: number,
-    { code, generation = 1 }: { code?: string; generation?: number } = {},
+    { code, generation = 1, sealedLog = null }: { code?: string; generation?: number; sealedLog?: Buffer | null } = {},
   ) {
     const { computerId } = builderOf({ id: versionId, spaceId });
     const sql = "UPDATE computers SET host_id = ?, status = 'running', generation = ? WHERE id = ?";
     await database.pool.query(sql, [hostId, generation, computerId]);
     await noteStepBegun(environment, { versionId, number, generation });
-    const end = { exitCode: code === undefined ? 0 : 1, code, logBytes: 0, sealedLog: null, sealedTail: null };
+    const end = { exitCode: code === undefined ? 0 : 1, code, logBytes: 0, sealedLog, sealedTail: null };
     await noteStepEnd(environment, { versionId, number }, end);
   }
 
@@ -248,6 +243,108 @@ test('What a step has made is kept only if its computer was not started anew, an
   expect((await save(versionId, 0)).isKept).toBe(false);
   expect(await next(versionId)).toMatchObject({ badEnd: { code: 'BUILD_INTERRUPTED' } });
   expect(await operation(versionId)).toBe('BUILD_INTERRUPTED');
+});
+
+test('A worker that was held up neither begins a step again nor saves it with the files of later ones', async () => {
+  const { make, next, run, save, statuses, spaceId } = await build();
+  const { database } = environment;
+  const { versionId } = await make();
+  await next(versionId);
+  const begin = (number: number, generation = 1) => noteStepBegun(environment, { versionId, number, generation });
+  for (const number of [0, 1]) {
+    await run(versionId, number);
+    await save(versionId, number);
+  }
+  expect(await begin(1)).toBeUndefined();
+  expect(await statuses(versionId)).toEqual(['done', 'done', 'waiting', 'waiting']);
+  expect(await begin(3)).toBe(1);
+  // Another worker has begun it, in this start of the computer.
+  expect(await begin(3, 2)).toBe(1);
+  const layers = async () => {
+    const sql = 'SELECT digest, save_id FROM environment_layers WHERE space_id = ? ORDER BY digest';
+    return (await database.pool.query(sql, [spaceId]))[0];
+  };
+  const before = await layers();
+  // As it was after an earlier version of Atrium.
+  await database.pool.query("UPDATE environment_steps SET status = 'ran' WHERE version_id = ? AND number = 1", [
+    versionId,
+  ]);
+  expect((await save(versionId, 1)).isKept).toBe(false);
+  expect(await layers()).toEqual(before);
+});
+
+test('The result of a step stays as it is, unless its save is gone or the build is to use none', async () => {
+  const { make, next, run, save, version, walk, again, spaceId } = await build();
+  const { database } = environment;
+  const one = [{ run: 'one' }];
+  const [first, second] = [await make(one), await make(one)];
+  for (const { versionId } of [first, second]) await next(versionId);
+  const layer = async () => {
+    const sql = `SELECT l.save_id FROM environment_layers l JOIN environment_steps s ON s.digest = l.digest
+      WHERE l.space_id = ? AND s.version_id = ? AND s.number = 1`;
+    const [rows] = await database.pool.query(sql, [spaceId, first.versionId]);
+    return (rows as { save_id: string }[])[0]?.save_id;
+  };
+  const saved: string[] = [];
+  for (const { versionId } of [first, second]) {
+    for (const number of [0, 1]) {
+      await run(versionId, number);
+      saved.push((await save(versionId, number)).saveId);
+    }
+  }
+  expect(await layer()).toBe(saved[1]);
+  expect((await version(second.versionId)).saveId).toBe(saved[3]);
+  for (const { versionId } of [first, second]) await walk(versionId);
+  await walk(await again(first.id, true));
+  expect(await layer()).not.toBe(saved[1]);
+  await database.pool.query('DELETE FROM home_saves WHERE id = ?', [await layer()]);
+  const gone = await layer();
+  const { ran } = await walk(await again(first.id));
+  expect(ran).toEqual([1]);
+  expect(await layer()).not.toBe(gone);
+});
+
+test('The logs of the oldest builds go once those of the space take too much', async () => {
+  const { make, next, run, version, again } = await build();
+  const { database } = environment;
+  const [old, running, newest] = [await make(), await make(), await make()];
+  const log = async ({ versionId }: { versionId: string }, most: number) => {
+    const sql =
+      "UPDATE environment_steps SET sealed_log = REPEAT('a', 100), log_bytes = 500 WHERE version_id = ? AND number = 1";
+    await database.pool.query(sql, [versionId]);
+    const locked = await version(versionId);
+    await transaction(database, (tx) => countLog(tx, locked, 100, most));
+  };
+  const left = async ({ versionId }: { versionId: string }) => {
+    const sql = `SELECT s.sealed_log IS NOT NULL AS hasLog, v.stored_log_bytes AS bytes FROM environment_steps s
+      JOIN environment_versions v ON v.id = s.version_id WHERE s.version_id = ? AND s.number = 1`;
+    const [[row] = []] = (await database.pool.query(sql, [versionId])) as unknown as [
+      { hasLog: number; bytes: unknown }[],
+    ];
+    return [row?.hasLog, Number(row?.bytes)];
+  };
+  for (const { versionId } of [old, running, newest]) await next(versionId);
+  await log(old, 250);
+  await log(running, 250);
+  await cancelBuild(environment, old.versionId);
+  expect(await left(old)).toEqual([1, 100]);
+  await log(newest, 250);
+  expect([await left(old), await left(running), await left(newest)]).toEqual([
+    [0, 0],
+    [1, 100],
+    [1, 100],
+  ]);
+  // Those of builds that run stay, however much they take.
+  await log(newest, 1);
+  expect([await left(running), await left(newest)]).toEqual([
+    [1, 100],
+    [1, 200],
+  ]);
+  // The end of a step counts what it stores.
+  const more = { versionId: await again(old.id) };
+  await next(more.versionId);
+  await run(more.versionId, 0, { sealedLog: Buffer.alloc(40), code: 'STEP_FAILED' });
+  expect((await left(more))[1]).toBe(40);
 });
 
 test('A build fails when its computer is deleted, or when there is no room for one', async () => {
