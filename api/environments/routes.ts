@@ -77,7 +77,7 @@ export function environmentRoutes(deps: RouteDeps) {
   router.get(`${base}/:environmentId/versions`, async (req, res) => {
     const { spaceId, environmentId } = pathOf<'listEnvironmentVersions'>(req);
     await getEnvironment(database.pool, spaceId, environmentId);
-    const { data, nextCursor } = await listVersions(database, environmentId, pageOf(req));
+    const { data, nextCursor } = await listVersions(database, { spaceId, environmentId }, pageOf(req));
     answer<'listEnvironmentVersions'>(res, 200, { data: await presentVersions(deps, data, spaceId), nextCursor });
   });
 

@@ -81,7 +81,7 @@ export async function isOfEnvironment(
 async function usableEnvironment(on: Runner, spaceId: string, environment: string) {
   const found = await findUsable(on, spaceId, environment);
   if (found !== undefined) return found;
-  const detail = `The space has no environment ${environment}, and none of this name is shared with it.`;
+  const detail = `The space has no environment ${environment}. One that another space shares is named by its id.`;
   throw new DomainError('notFound', 'ENVIRONMENT_UNKNOWN', detail);
 }
 

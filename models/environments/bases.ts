@@ -11,7 +11,7 @@ export async function requireKnownBase(on: Runner, spaceId: string, base: string
   if (base === 'debian' || base === 'agents') return base;
   const found = await findUsable(on, spaceId, base);
   if (found !== undefined && found.id !== ownId) return found.id;
-  const bases = 'bases are debian, agents, the environments of the space and those that are shared';
+  const bases = 'bases are debian, agents, the environments of the space, and shared ones by their id';
   const detail =
     found === undefined ? `there is no base or environment ${base}; ${bases}` : 'an environment is not its own base';
   throw new DomainError('unprocessable', 'ENVIRONMENT_BASE_UNKNOWN', `The environment has no base: ${detail}.`, {
@@ -19,7 +19,10 @@ export async function requireKnownBase(on: Runner, spaceId: string, base: string
   });
 }
 
-/** The environment with this id or name that a space may use. One of its own goes before a shared one of the same name. */
+/**
+ * The environment that a space may use by this id, or that it has by this name. Those of other spaces have no names here:
+ * whoever has one could rename it to what others mean to be something else.
+ */
 export async function findUsable(
   on: Runner,
   spaceId: string,
@@ -27,11 +30,9 @@ export async function findUsable(
 ): Promise<{ id: string; name: string } | undefined> {
   const byId = `SELECT e.id, e.name FROM environments e WHERE e.id = ? AND ${isUsable}`;
   const ofSpace = 'SELECT id, name FROM environments WHERE space_id = ? AND deleted_at IS NULL AND name = ?';
-  const shared = 'SELECT id, name FROM environments WHERE shared_at IS NOT NULL AND deleted_at IS NULL AND name = ?';
   const ways: [string, string[]][] = [
     [byId, [idOrName, spaceId]],
     [ofSpace, [spaceId, idOrName]],
-    [shared, [idOrName]],
   ];
   for (const [sql, values] of ways) {
     const [found] = await select<{ id: string; name: string }>(on, sql, values);

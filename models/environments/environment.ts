@@ -128,7 +128,7 @@ export async function updateEnvironment(
       const sql = 'SELECT id, name FROM environments WHERE space_id = ? AND deleted_at IS NULL AND id <> ?';
       requireFreeName(await select<{ name: string }>(tx, sql, [spaceId, id]), name);
       if (isShared) await requireUnsharedName(tx, name, id);
-      row.name = name;
+      Object.assign(row, { name, ...(isShared && { sharedName: name }) });
     }
     if (definition !== undefined) {
       const { steps, warnings } = definition;

@@ -7,21 +7,37 @@ import { execute, select } from '../database/sql.ts';
 import { isUsable, lockVersion, type ReadyVersion, readyVersion } from './version.ts';
 
 /**
- * Lets all spaces use an environment, or no longer. Computers that have it keep its system. Throws 404, 409
- * `ENVIRONMENT_NAME_TAKEN` if another environment of this name is shared.
+ * Lets all spaces use an environment, from its newest ready version on, or no longer. Computers that have it keep its
+ * system. Returns the number of that version, if there is one. Throws 404, 409 `ENVIRONMENT_NAME_TAKEN` if another
+ * environment of this name is shared.
  */
-export async function shareEnvironment(database: Database, id: string, isShared: boolean): Promise<{ name: string }> {
+export async function shareEnvironment(
+  database: Database,
+  id: string,
+  isShared: boolean,
+): Promise<{ name: string; sharedFrom: number | null }> {
   return transaction(database, async (tx) => {
-    const sql = 'SELECT name, space_id, shared_at FROM environments WHERE id = ? AND deleted_at IS NULL FOR UPDATE';
-    const [found] = await select<{ name: string; spaceId: string; sharedAt: Date | null }>(tx, sql, [id]);
+    const sql = `SELECT name, space_id, shared_at, shared_from FROM environments
+      WHERE id = ? AND deleted_at IS NULL FOR UPDATE`;
+    type Row = { name: string; spaceId: string; sharedAt: Date | null; sharedFrom: number | null };
+    const [found] = await select<Row>(tx, sql, [id]);
     if (found === undefined) throw notFound('environment');
     const { name, spaceId } = found;
-    if ((found.sharedAt !== null) === isShared) return { name };
+    if ((found.sharedAt !== null) === isShared) return { name, sharedFrom: found.sharedFrom };
     if (isShared) await requireUnsharedName(tx, name, id);
-    await execute(tx, 'UPDATE environments SET shared_at = ? WHERE id = ?', [isShared ? new Date() : null, id]);
+    const sharedFrom = isShared ? await newestReady(tx, id) : null;
+    const row = isShared ? { sharedAt: new Date(), sharedFrom, sharedName: name } : { sharedAt: null };
+    await execute(tx, 'UPDATE environments SET ? WHERE id = ?', [row, id]);
     await appendAudit(tx, spaceId, operator, isShared ? 'environment.shared' : 'environment.unshared', id);
-    return { name };
+    return { name, sharedFrom };
   });
+}
+
+async function newestReady(tx: Transaction, id: string): Promise<number | null> {
+  const sql = `SELECT MAX(number) AS newest FROM environment_versions
+    WHERE environment_id = ? AND status = 'ready' AND let_go_at IS NULL`;
+  const [row] = await select<{ newest: number | null }>(tx, sql, [id]);
+  return row?.newest ?? null;
 }
 
 /** Throws 409 `ENVIRONMENT_NAME_TAKEN` if another environment of this name is shared. */
@@ -75,44 +91,4 @@ export async function takeVersion(tx: Transaction, wanted: Wanted): Promise<Read
   const foreign = saves.filter(({ spaceId }) => spaceId !== wanted.spaceId).map(({ id }) => id);
   if (foreign.length > 0) await execute(tx, 'UPDATE home_saves SET is_shared = 1 WHERE id IN (?)', [foreign]);
   return version;
-}
-
-/** SQL: something of another space refers to the save `s`. */
-const isSaveUsed = `EXISTS (SELECT 1 FROM computers c FORCE INDEX (computers_head)
-    WHERE c.home_save_id = s.id AND c.space_id <> s.space_id AND c.deleted_at IS NULL)
-  OR EXISTS (SELECT 1 FROM computer_snapshots n FORCE INDEX (computer_snapshots_making)
-    WHERE n.save_id = s.id AND n.space_id <> s.space_id)
-  OR EXISTS (SELECT 1 FROM environment_versions v FORCE INDEX (environment_versions_save)
-    WHERE v.save_id = s.id AND v.space_id <> s.space_id)
-  OR EXISTS (SELECT 1 FROM environment_layers l FORCE INDEX (environment_layers_save)
-    WHERE l.save_id = s.id AND l.space_id <> s.space_id)
-  OR EXISTS (SELECT 1 FROM home_saves h FORCE INDEX (home_saves_parent)
-    WHERE h.parent_id = s.id AND h.space_id <> s.space_id)`;
-
-/** SQL: something of another space has the system of the version `v`, or will have it. */
-const isVersionUsed = `EXISTS (SELECT 1 FROM computers c FORCE INDEX (computers_environment)
-    WHERE c.environment_version_id = v.id AND c.space_id <> v.space_id AND c.deleted_at IS NULL)
-  OR EXISTS (SELECT 1 FROM computers c FORCE INDEX (computers_restores)
-    WHERE c.restores_id = v.id AND c.space_id <> v.space_id AND c.deleted_at IS NULL)
-  OR EXISTS (SELECT 1 FROM home_saves h FORCE INDEX (home_saves_environment)
-    WHERE h.environment_version_id = v.id AND h.space_id <> v.space_id)`;
-
-/**
- * For a space that is deleted now: ends the sharing of its environments. Throws 409 `ENVIRONMENTS_SHARED` if computers of
- * other spaces still need one, since the keys of the space open what they begin with.
- */
-export async function endSharing(tx: Transaction, spaceId: string): Promise<void> {
-  const shared = 'SELECT id FROM environments WHERE space_id = ? AND shared_at IS NOT NULL FOR UPDATE';
-  if ((await select(tx, shared, [spaceId])).length > 0) {
-    await execute(tx, 'UPDATE environments SET shared_at = NULL WHERE space_id = ?', [spaceId]);
-  }
-  const ofVersions = `SELECT (${isVersionUsed}) AS is_used FROM environment_versions v WHERE v.space_id = ?`;
-  const ofSaves = `SELECT (${isSaveUsed}) AS is_used FROM home_saves s WHERE s.space_id = ? AND s.is_shared = 1`;
-  const rows = [ofVersions, ofSaves].map((sql) => select<{ isUsed: number }>(tx, sql, [spaceId]));
-  if (!(await Promise.all(rows)).flat().some(({ isUsed }) => isUsed === 1)) return;
-  throw new DomainError(
-    'conflict',
-    'ENVIRONMENTS_SHARED',
-    'Computers of other spaces have the system of an environment of this space. They must get another one first.',
-  );
 }

@@ -4,6 +4,7 @@ import { type Runner, select } from '../database/sql.ts';
 /** The environment of a computer, as it is shown. */
 export interface UsedEnvironment {
   id: string;
+  /** As the space can see it, or last could if it is shared no more. */
   name: string;
   version: number;
   /** Whether a newer version is ready, which the computer can be given. */
@@ -23,17 +24,20 @@ export async function usedEnvironments(
   if (versionIds.length === 0) return computers.map(() => null);
   const newer = `SELECT 1 FROM environment_versions n
     WHERE n.environment_id = v.environment_id AND n.number > v.number AND n.status = 'ready' AND n.let_go_at IS NULL`;
-  const sql = `SELECT v.id AS version_id, e.id, e.space_id, e.name, v.number, e.deleted_at, e.shared_at,
+  const sql = `SELECT v.id AS version_id, e.id, e.space_id, e.name, e.shared_name, v.number, e.deleted_at,
+      e.shared_at,
       EXISTS (${newer}) AS has_newer
     FROM environment_versions v JOIN environments e ON e.id = v.environment_id WHERE v.id IN (?)`;
   type Row = Record<'versionId' | 'id' | 'spaceId' | 'name', string> &
-    Record<'deletedAt' | 'sharedAt', Date | null> & { number: number; hasNewer: number };
+    Record<'deletedAt' | 'sharedAt', Date | null> & { sharedName: string | null; number: number; hasNewer: number };
   const rows = new Map((await select<Row>(pool, sql, [versionIds])).map((row) => [row.versionId, row]));
   return computers.map(({ spaceId, environmentVersionId }) => {
     const row = rows.get(environmentVersionId ?? '');
     if (row === undefined) return null;
-    const { id, name, number: version, deletedAt, sharedAt, hasNewer } = row;
-    const isAvailable = deletedAt === null && (row.spaceId === spaceId || sharedAt !== null);
+    const { id, number: version, deletedAt, sharedAt, hasNewer } = row;
+    const isSeen = row.spaceId === spaceId || sharedAt !== null;
+    const isAvailable = deletedAt === null && isSeen;
+    const name = isSeen ? row.name : (row.sharedName ?? row.name);
     return { id, name, version, isOutdated: isAvailable && hasNewer === 1, isAvailable };
   });
 }

@@ -10,6 +10,9 @@ export type VersionStatus = 'building' | 'ready' | 'failed' | 'cancelled';
 /** SQL: a space may use the environment `e`, which is its own or is shared. */
 export const isUsable = 'e.deleted_at IS NULL AND (e.space_id = ? OR e.shared_at IS NOT NULL)';
 
+/** SQL: a space may use the version `v` of the usable environment `e`. Others get none from before it was shared. */
+const isOffered = '(e.space_id = ? OR v.number >= COALESCE(e.shared_from, 0))';
+
 /** A row of `environment_versions`. */
 export interface Version extends Setting {
   id: string;
@@ -80,10 +83,16 @@ export async function getVersion(
   return versionOf(row);
 }
 
-/** Newest first. Without those that were let go. */
-export function listVersions(database: Database, environmentId: string, page: PageRequest): Promise<Page<Version>> {
-  const sql = `${query} WHERE v.environment_id = ? AND v.let_go_at IS NULL`;
-  return readPage(database, page, { sql, values: [environmentId], by: 'v.id', order: 'desc', read: versionOf });
+/** Those that a space may see, newest first. Without those that were let go. */
+export function listVersions(
+  database: Database,
+  { spaceId, environmentId }: { spaceId: string; environmentId: string },
+  page: PageRequest,
+): Promise<Page<Version>> {
+  const sql = `${query} JOIN environments e ON e.id = v.environment_id
+    WHERE v.environment_id = ? AND v.let_go_at IS NULL AND ${isOffered}`;
+  const values = [environmentId, spaceId];
+  return readPage(database, page, { sql, values, by: 'v.id', order: 'desc', read: versionOf });
 }
 
 /** The newest version of each of these environments. */
@@ -111,9 +120,10 @@ export async function readyVersion(
   const usable = `SELECT e.id FROM environments e WHERE e.id = ? AND ${isUsable}`;
   if ((await select(on, usable, [environmentId, spaceId])).length === 0) throw notFound('environment');
   const [also, values] = number === undefined ? ['', []] : ['AND v.number = ?', [number]];
-  const sql = `${query} WHERE v.environment_id = ? AND v.status = 'ready' AND v.let_go_at IS NULL ${also}
+  const sql = `${query} JOIN environments e ON e.id = v.environment_id
+    WHERE v.environment_id = ? AND v.status = 'ready' AND v.let_go_at IS NULL AND ${isOffered} ${also}
     ORDER BY v.number DESC LIMIT 1`;
-  const [row] = await select<object>(on, sql, [environmentId, ...values]);
+  const [row] = await select<object>(on, sql, [environmentId, spaceId, ...values]);
   if (row !== undefined) return versionOf(row) as ReadyVersion;
   const which = number === undefined ? 'No version of this environment' : `Version ${number} of this environment`;
   throw new DomainError(

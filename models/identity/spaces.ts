@@ -5,7 +5,7 @@ import { type Actor, appendAudit, operator } from '../audit/audit.ts';
 import { addDefaultComputer } from '../computers/defaultComputer.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { behind, type Page, type PageRequest, startOf, toPage } from '../database/pages.ts';
-import { endSharing } from '../environments/sharing.ts';
+import { endSharing } from '../environments/claims.ts';
 import { type Operation, operationModels } from '../operations/operation.ts';
 import type { Members, SpaceAccess } from './members.ts';
 import { identityTables, type SpaceRow } from './tables.ts';

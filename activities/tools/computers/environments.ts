@@ -1,7 +1,7 @@
 import { DomainError } from '../../../base/errors.ts';
 import type { Turn } from '../../../models/chat/turn.ts';
 import { findUsable } from '../../../models/environments/bases.ts';
-import { buildAgain, listEnvironments } from '../../../models/environments/environment.ts';
+import { buildAgain, type Environment, listEnvironments } from '../../../models/environments/environment.ts';
 import { findVersion, latestVersions } from '../../../models/environments/version.ts';
 import { actorOfTurn, idOfCall } from '../calls.ts';
 import { objectSchema, type ServerTool, serverTool } from '../tool.ts';
@@ -14,8 +14,13 @@ const environmentProperty = {
   type: 'string',
   minLength: 1,
   maxLength: 80,
-  description: 'The name or id of an environment, as environment_list returns it.',
+  description: 'An environment, as environment_list returns it: the name of one of the space, or the id.',
 };
+
+/** How a space names an environment. One of another space could be renamed to what is meant to be something else. */
+function namedIn(spaceId: string, { id, name, ...one }: Pick<Environment, 'id' | 'name' | 'spaceId'>): string {
+  return one.spaceId === spaceId ? name : id;
+}
 
 /** Tools over environments, which are systems for computers, and a tool that makes computers with them. */
 export function environmentTools(deps: ComputerToolDeps): ServerTool[] {
@@ -25,7 +30,7 @@ export function environmentTools(deps: ComputerToolDeps): ServerTool[] {
     const found = await findUsable(database.pool, spaceId, environment);
     if (found !== undefined) return found.id;
     const { data } = await listEnvironments(database, spaceId, { limit: listed });
-    const names = data.map(({ name }) => name).join(', ') || 'none';
+    const names = data.map((one) => namedIn(spaceId, one)).join(', ') || 'none';
     throw new DomainError('notFound', 'ENVIRONMENT_UNKNOWN', `There is no such environment. There are: ${names}.`);
   }
 
@@ -44,10 +49,20 @@ export function environmentTools(deps: ComputerToolDeps): ServerTool[] {
         const { data, nextCursor } = await listEnvironments(database, turn.spaceId, { limit: listed });
         const ids = data.map(({ id }) => id);
         const latest = await latestVersions(database, ids);
-        const environments = data.map(({ id, name, base, isShared, readyVersion }) => {
+        const environments = data.map((one) => {
+          const { id, name, base, isShared, readyVersion } = one;
           const { status, errorCode, waitsFor } = latest.get(id) ?? {};
           const why = errorCode ?? waitsFor;
-          return { environment: name, id, base, isShared, readyVersion, newestBuild: status, ...(why && { why }) };
+          return {
+            environment: namedIn(turn.spaceId, one),
+            name,
+            id,
+            base,
+            isShared,
+            readyVersion,
+            newestBuild: status,
+            ...(why && { why }),
+          };
         });
         return { environments, ...(nextCursor !== null && { truncated: true }) };
       },

@@ -45,14 +45,14 @@ async function approved(name: string, input: unknown): Promise<unknown> {
 test('An agent lists the environments that its space may use', async () => {
   const shown = { base: 'debian', isShared: false, readyVersion: 1, newestBuild: 'ready' };
   expect(await call('environment_list', {})).toEqual({
-    environments: [{ environment: 'tools', id: environmentId, ...shown }],
+    environments: [{ environment: 'tools', name: 'tools', id: environmentId, ...shown }],
   });
   const share = 'UPDATE environments SET shared_at = ? WHERE id = ?';
   await product.environment.database.pool.query(share, [new Date(), strangersId]);
   expect(await call('environment_list', {})).toEqual({
     environments: [
-      { environment: 'tools', id: environmentId, ...shown },
-      { environment: 'theirs', id: strangersId, ...shown, isShared: true },
+      { environment: 'tools', name: 'tools', id: environmentId, ...shown },
+      { environment: strangersId, name: 'theirs', id: strangersId, ...shown, isShared: true },
     ],
   });
   await product.environment.database.pool.query(share, [null, strangersId]);

@@ -4,6 +4,7 @@ import { getComputer } from '../../../models/computers/computer.ts';
 import { createComputers } from '../../../models/computers/computers.ts';
 import { askForSystem } from '../../../models/computers/newSystem.ts';
 import { collectSave, findSave } from '../../../models/computers/saveRows.ts';
+import { takeBack } from '../../../models/environments/claims.ts';
 import { deleteEnvironment } from '../../../models/environments/deletion.ts';
 import {
   buildAgain,
@@ -15,10 +16,13 @@ import {
 import { letGo } from '../../../models/environments/letGo.ts';
 import { environmentsOfAll, shareEnvironment } from '../../../models/environments/sharing.ts';
 import { usedEnvironments } from '../../../models/environments/used.ts';
+import { listVersions, readyVersion } from '../../../models/environments/version.ts';
 import { openEnvelope } from '../../../models/identity/index.ts';
 import { reportTestHost } from '../../builders/computerRows.ts';
-import { insertReadyEnvironment } from '../../builders/environmentRows.ts';
+import { environmentRows, insertReadyEnvironment } from '../../builders/environmentRows.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
+import { insertRows } from '../../builders/rows.ts';
+import { saveRow } from '../../builders/save.ts';
 import { createTestEnvironment, type TestEnvironment } from '../../support/environment.ts';
 
 // Environments that an operator lets all spaces use. Hosts only appear as rows.
@@ -70,7 +74,7 @@ test('Another space sees and uses an environment while it is shared, and never c
   const of = { spaceId: other.spaceId, environmentId: id, actor: other.actor };
   expect(await other.list()).not.toContain(id);
   await expect(other.computer({ environmentId: id })).rejects.toMatchObject({ code: 'NOT_FOUND' });
-  expect(await share(true)).toEqual({ name });
+  expect(await share(true)).toEqual({ name, sharedFrom: 1 });
   await share(true);
   expect(await other.list()).toContain(id);
   expect(await owner.list()).toContain(id);
@@ -80,7 +84,9 @@ test('Another space sees and uses an environment while it is shared, and never c
   const computer = await other.computer({ environmentId: id });
   expect(computer).toMatchObject({ homeSaveId: saveId, environmentVersionId: versionId, base: 'debian' });
   expect(await findSave(environment.database.pool, saveId)).toMatchObject({ isShared: 1, spaceId: owner.spaceId });
-  expect(await other.make(name)).toMatchObject({ base: id });
+  expect(await other.make(id)).toMatchObject({ base: id });
+  // Its editors could give it any name, so that others mean it without knowing.
+  await expect(other.make(name)).rejects.toMatchObject({ code: 'ENVIRONMENT_BASE_UNKNOWN' });
   const given = await other.computer({});
   const { spaceId, actor } = other;
   await askForSystem(environment, { spaceId, computerId: given.id, environmentId: id, actor });
@@ -154,7 +160,7 @@ test('A save of another space is opened only if it was shared', async () => {
   expect(fill).toHaveBeenCalledTimes(1);
 });
 
-test('Names of shared environments are unique, and one of the space goes before them', async () => {
+test('Names of shared environments are unique, and a space means only its own by a name', async () => {
   const { owner, other, share, id, name } = await build();
   await share(true);
   const of = { spaceId: other.spaceId, createdBy: other.actor.userId };
@@ -184,4 +190,107 @@ test('Deleting an environment names the computers and environments that use it',
   });
   await owner.remove(id, true);
   expect(await usedEnvironments(environment.database, [computer])).toMatchObject([{ id, isAvailable: false }]);
+});
+
+test('After it is shared no more, others see the name that it had', async () => {
+  const { owner, other, share, id } = await build();
+  await share(true);
+  const computer = await other.computer({ environmentId: id });
+  const { spaceId, actor } = owner;
+  const rename = (name: string) => updateEnvironment(environment, { spaceId, environmentId: id, name, actor });
+  const seen = async () => (await usedEnvironments(environment.database, [computer]))[0]?.name;
+  const [shown, hidden] = [`${id}-shown`.toLowerCase(), `${id}-hidden`.toLowerCase()];
+  await rename(shown);
+  expect(await seen()).toBe(shown);
+  await share(false);
+  await rename(hidden);
+  expect(await seen()).toBe(shown);
+  const own = await owner.computer({ environmentId: id });
+  expect(await usedEnvironments(environment.database, [own])).toMatchObject([{ name: hidden }]);
+});
+
+test('Others use the newest version that was ready when it was shared, and later ones', async () => {
+  const { owner, other, share, id, versionId } = await build();
+  const { database } = environment;
+  const of = { spaceId: owner.spaceId, createdBy: owner.actor.userId };
+  const add = async (number: number) => {
+    const rows = environmentRows(of);
+    const save = { ...saveRow({ spaceId: owner.spaceId, computerId: newId('computer') }), base: 'debian' };
+    const version = { ...rows.environment_versions, environment_id: id, number, status: 'ready', save_id: save.id };
+    await insertRows(database, { home_saves: save, environment_versions: version });
+  };
+  await add(2);
+  expect(await share(true)).toMatchObject({ sharedFrom: 2 });
+  await add(3);
+  const get = ({ spaceId }: { spaceId: string }, number?: number) =>
+    readyVersion(database.pool, { spaceId, environmentId: id, number });
+  await expect(get(other, 1)).rejects.toMatchObject({ code: 'ENVIRONMENT_NOT_READY' });
+  await expect(other.computer({ environmentId: id, environmentVersion: 1 })).rejects.toMatchObject({
+    code: 'ENVIRONMENT_NOT_READY',
+  });
+  for (const number of [2, 3]) expect(await get(other, number)).toMatchObject({ number });
+  expect(await get(other)).toMatchObject({ number: 3 });
+  expect(await get(owner, 1)).toMatchObject({ id: versionId });
+  const seen = async ({ spaceId }: { spaceId: string }) => {
+    const { data } = await listVersions(database, { spaceId, environmentId: id }, { limit: 9 });
+    return data.map(({ number }) => number).toSorted();
+  };
+  expect([await seen(owner), await seen(other)]).toEqual([
+    [1, 2, 3],
+    [2, 3],
+  ]);
+});
+
+test('The operator takes it back from computers of others that were never started', async () => {
+  const { owner, other, share, id, saveId, versionId } = await build();
+  const { database } = environment;
+  await share(true);
+  const [unused, started] = [await other.computer({ environmentId: id }), await other.computer({ environmentId: id })];
+  const own = await owner.computer({ environmentId: id });
+  await query("UPDATE computers SET generation = 1, status = 'stopped', host_id = 'hst_1' WHERE id = ?", [started.id]);
+  await owner.remove(id, true);
+  expect(await takeBack(database, id)).toMatchObject({ computers: 1 });
+  const now = (one: { id: string }, of: { spaceId: string }) => getComputer(database, of.spaceId, one.id);
+  expect(await now(unused, other)).toMatchObject({ base: null, homeSaveId: null, environmentVersionId: null });
+  expect(await now(started, other)).toMatchObject({ base: 'debian', homeSaveId: saveId });
+  expect(await now(own, owner)).toMatchObject({ base: 'debian', homeSaveId: saveId });
+  expect(await takeBack(database, id)).toMatchObject({ computers: 0 });
+  await expect(takeBack(database, 'env_unknown')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  await query('DELETE FROM computers WHERE id IN (?)', [[started.id, own.id]]);
+  expect(await letGo(database, { id: versionId, spaceId: owner.spaceId })).toBe(true);
+  expect(await collectSave(database, saveId)).toBe(1);
+});
+
+test('A space is deleted at once when others have deleted what they had of its environments', async () => {
+  const { owner, other, share, id, saveId, versionId } = await build();
+  const { database } = environment;
+  await share(true);
+  const computer = await other.computer({ environmentId: id });
+  const of = { spaceId: other.spaceId, computerId: computer.id };
+  const [first, last] = [saveRow(of), saveRow(of)].map((row) => ({ ...row, environment_version_id: versionId }));
+  await insertRows(database, { home_saves: { ...first, parent_id: saveId } });
+  await insertRows(database, { home_saves: { ...last, parent_id: first?.id } });
+  await query('UPDATE computers SET home_save_id = ? WHERE id = ?', [last?.id, computer.id]);
+  const remove = () => owner.identity.spaces.remove(owner.spaceId, owner.actor.userId);
+  const refused = { code: 'ENVIRONMENTS_SHARED' };
+  await expect(remove()).rejects.toMatchObject(refused);
+  // A snapshot keeps its home, although its computer is gone.
+  const snapshot = {
+    id: newId('computerSnapshot'),
+    space_id: other.spaceId,
+    computer_id: computer.id,
+    save_id: last?.id,
+  };
+  await insertRows(database, {
+    computer_snapshots: { ...snapshot, name: 'Kept', created_by: other.actor.userId, created_at: new Date() },
+  });
+  await query('DELETE FROM computers WHERE id = ?', [computer.id]);
+  await expect(remove()).rejects.toMatchObject(refused);
+  await query('DELETE FROM computer_snapshots WHERE id = ?', [snapshot.id]);
+  // What was built on it is kept for later builds only.
+  const layer = { space_id: other.spaceId, digest: last?.id, save_id: last?.id, used_at: new Date() };
+  await insertRows(database, { environment_layers: layer });
+  await remove();
+  expect((await query('SELECT digest FROM environment_layers WHERE space_id = ?', [other.spaceId]))[0]).toEqual([]);
+  expect(await collectSave(database, last?.id ?? '')).toBe(2);
 });
