@@ -109,7 +109,9 @@ function createBrowserActivities(deps: BrowserDeps) {
         const decisionOn = (to: Destination) => lastDecision(database, session.spaceId, to);
         const browser = new Browser(client, browserSpec(session), { decisionOn });
         await browser.start(heartbeat.cancelled);
-        const urlError = await showFirst(browser, session);
+        // Another worker may have started it meanwhile, and its page may be another one by now.
+        const now = await findBrowser(database, sessionId);
+        const urlError = now?.status === 'starting' ? await showFirst(browser, now) : undefined;
         // If a caller ended the session in the meantime, there was no Chromium to close yet.
         if (!(await noteStarted(database, sessionId, urlError))) await browser.close(heartbeat.cancelled);
       } catch (error) {

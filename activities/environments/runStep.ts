@@ -6,7 +6,7 @@ import { type Exit, noteOf } from '../../integrations/computers/processes/record
 import { getComputer } from '../../models/computers/computer.ts';
 import { noteBuildWaits } from '../../models/environments/builds/builds.ts';
 import { noteStepBegun, noteStepEnd, type StepEnd, stepToRun } from '../../models/environments/builds/runningSteps.ts';
-import { planOfStep, processIdOf } from '../../models/environments/builds/stepRows.ts';
+import { isRunning, planOfStep, processIdOf } from '../../models/environments/builds/stepRows.ts';
 import { builderOf, type Version } from '../../models/environments/version.ts';
 import { standingOf } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
@@ -43,7 +43,7 @@ export function createRunStep(deps: EnvironmentDeps) {
       const client = await computerFor(which, order);
       if (client === undefined) return;
       const end = await run(client, which, version, signal);
-      await noteStepEnd(deps, which, end);
+      if (end !== undefined) await noteStepEnd(deps, which, end);
     } catch (error) {
       heartbeat.cancelled.throwIfAborted();
       if (watch.signal.aborted) throw failureOf(forbidden());
@@ -87,12 +87,19 @@ export function createRunStep(deps: EnvironmentDeps) {
     return begunIn === undefined ? undefined : client;
   }
 
-  async function run(client: HostClient, which: Which, version: Version, signal: AbortSignal): Promise<StepEnd> {
+  /** Undefined if the step is over meanwhile. */
+  async function run(
+    client: HostClient,
+    which: Which,
+    version: Version,
+    signal: AbortSignal,
+  ): Promise<StepEnd | undefined> {
     const { plan, files } = await planOfStep(database.pool, which);
     const processId = processIdOf(which);
     // Files that were written before may have another owner by now.
     if ('copy' in plan.step && !(await isKnownProcess(client, processId))) {
-      await writeFiles(deps, client, plan.step.copy.to, files, signal);
+      const isOver = async () => !(await isRunning(database, which));
+      if (!(await writeFiles(deps, client, plan.step.copy.to, files, { signal, isOver }))) return undefined;
     }
     const process = processOfStep(plan, files);
     if (process === undefined) return { exitCode: 0, logBytes: 0, sealedLog: null, sealedTail: null };

@@ -40,22 +40,27 @@ function topOf(path: string): string {
 const chown =
   'owner="$1"; shift; case "$owner" in *:*) ;; *) owner="$owner:$(id -g -- "$owner")" ;; esac; chown -R -- "$owner" "$@"';
 
-/** Writes the files of a step that copies. Each is written as a whole, so this may run twice. */
+/**
+ * Writes the files of a step that copies. Each is written as a whole, so this may run twice. Returns false if the step is
+ * over meanwhile: a worker that was held up must not write over what later steps have changed.
+ */
 export async function writeFiles(
   { storage }: { storage: Pick<ObjectStore, 'read'> },
   client: HostClient,
   to: string,
   files: CopiedFiles,
-  signal: AbortSignal,
-): Promise<void> {
+  { signal, isOver }: { signal: AbortSignal; isOver: () => Promise<boolean> },
+): Promise<boolean> {
   for (const [path, { objectKey }] of Object.entries(files)) {
     signal.throwIfAborted();
     const bytes = await storage.read(objectKey).catch((error: unknown) => {
       if (error instanceof DomainError && error.code === 'CONTENT_MISSING') throw fileGone();
       throw error;
     });
+    if (await isOver()) return false;
     await client.writeFile(placeOf(path, to), bytes, { mode, parents: true, signal });
   }
+  return true;
 }
 
 /** A single file is `./` and its name, and has a path of its own unless that ends with a slash. */

@@ -1,5 +1,6 @@
 import type { Transaction } from 'sequelize';
 import { notFound } from '../../../base/errors.ts';
+import type { Database } from '../../database/database.ts';
 import { execute, type Runner, select } from '../../database/sql.ts';
 import type { CopiedFiles, Plan } from '../steps.ts';
 
@@ -51,6 +52,15 @@ export async function planOfStep(
   const [row] = await select<{ plan: string; files: string | null }>(on, sql, [versionId, number]);
   if (row === undefined || row.plan === '') throw notFound('step');
   return { plan: JSON.parse(row.plan) as Plan, files: JSON.parse(row.files ?? '{}') as CopiedFiles };
+}
+
+/** Whether a step runs now, as its row says. */
+export async function isRunning(
+  { pool }: Pick<Database, 'pool'>,
+  { versionId, number }: Pick<StepRow, 'versionId' | 'number'>,
+): Promise<boolean> {
+  const sql = "SELECT number FROM environment_steps WHERE version_id = ? AND number = ? AND status = 'running'";
+  return (await select(pool, sql, [versionId, number])).length > 0;
 }
 
 /** A build that has ended needs what its steps would do no more. Its digests say what they did. */

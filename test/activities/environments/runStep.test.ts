@@ -1,6 +1,7 @@
 import { MockActivityEnvironment } from '@temporalio/testing';
 import type { EnvironmentDeps } from '../../../activities/environments/deps.ts';
 import { createRunStep } from '../../../activities/environments/runStep.ts';
+import { DomainError } from '../../../base/errors.ts';
 import { newId } from '../../../base/ids.ts';
 import { failBuild, nextOfBuild } from '../../../models/environments/builds/builds.ts';
 import { stepRows } from '../../../models/environments/builds/stepRows.ts';
@@ -20,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => environment.close());
 
-type Client = Record<'startProcess' | 'output' | 'process', unknown>;
+type Client = Record<'startProcess' | 'output' | 'process' | 'writeFile', unknown>;
 
 /** A build that a member of the space has asked for, with an API key of theirs or without one. */
 async function build({ hasKey = false }, client: Partial<Client> = {}) {
@@ -53,6 +54,7 @@ async function build({ hasKey = false }, client: Partial<Client> = {}) {
     identity,
     logger: createLogger({ level: 'silent' } as never),
     liveComputers: { awake, running: async () => client },
+    storage: { read: async () => Buffer.from('content') },
     secrets: { redactors: { forSpace: async () => [] } },
   } as unknown as EnvironmentDeps;
   const run = () => new MockActivityEnvironment().run(createRunStep(deps), { versionId, number: 1 });
@@ -118,4 +120,30 @@ test('A step of an editor is run, and with a key that is valid', async () => {
   };
   for (const hasKey of [false, true])
     await expect((await build({ hasKey }, failing)).run()).rejects.toThrow('So far it came.');
+});
+
+test('A worker that was held up copies no more files once another has done the step', async () => {
+  const written: string[] = [];
+  const absent = new DomainError('notFound', 'PROCESS_NOT_FOUND', 'There is no such process.');
+  const built: Built = await build(
+    {},
+    {
+      process: () => Promise.reject(absent),
+      async writeFile(path: string) {
+        written.push(path);
+        const sql = "UPDATE environment_steps SET status = 'ran' WHERE version_id = ? AND number = 1";
+        if (written.length === 2) await built.query(sql, [built.versionId]);
+      },
+    },
+  );
+  const plan = { step: { copy: { from: '/files', to: '/to/' } }, setting: { env: {}, workdir: null, user: null } };
+  const files = Object.fromEntries(['a', 'b', 'c'].map((path) => [path, { objectKey: path, sha256: path }]));
+  await built.query('UPDATE environment_steps SET plan = ?, files = ? WHERE version_id = ? AND number = 1', [
+    JSON.stringify(plan),
+    JSON.stringify(files),
+    built.versionId,
+  ]);
+  await built.run();
+  expect(written).toEqual(['/to/a', '/to/b']);
+  expect(await built.statuses()).toEqual(['waiting', 'ran']);
 });

@@ -71,7 +71,7 @@ function sharedTests(): void {
 
     const based = await theirs.make({
       name: 'more',
-      base: 'tools',
+      base: madeId,
       steps: [{ user: 'root' }, { run: 'cat /etc/made' }],
     });
     expect(await theirs.built(based.id)).toMatchObject({ status: 'ready', base: madeId });
@@ -90,6 +90,11 @@ function sharedTests(): void {
     const space = await owner.fetch(`/api/spaces/${owner.spaceId}`, { method: 'DELETE' });
     expect([space.status, await codeOf(space)]).toEqual([409, 'ENVIRONMENTS_SHARED']);
     expect(await operator('share', madeId)).toMatchObject({ code: 1 });
+    // It was started, so it keeps what it has.
+    expect(await operator('unshare', madeId, '--force')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('0 computers of others'),
+    });
   }, 900_000);
 
   const answer = { method: 'POST', body: { command: 'true' } };
