@@ -47,6 +47,10 @@ export const patternWords: ReadonlyMap<string, string> = new Map([
     '^[a-z0-9][a-z0-9._-]{0,62}$',
     'must be at most 63 lowercase letters, digits, ".", "_" and "-", beginning with a letter or a digit',
   ],
+  [
+    '^([a-z0-9][a-z0-9._-]{0,62}|env_[0-9A-Z]{26})$',
+    'must be a name of at most 63 lowercase letters, digits, ".", "_" and "-", or the id of an environment',
+  ],
   ['^[^\\0\\n]+$', 'must be one line without a NUL character'],
   [
     '^[a-z_0-9][a-z0-9_-]{0,31}(:[a-z_0-9][a-z0-9_-]{0,31})?$',
