@@ -34,7 +34,11 @@ test.each([
   jest.spyOn(Browser.prototype, 'tabs').mockResolvedValue([]);
   const open = jest.spyOn(Browser.prototype, 'openTab').mockResolvedValue({} as never);
   const close = jest.spyOn(Browser.prototype, 'close').mockResolvedValue();
-  const deps = { ...environment, liveComputers: { running: async () => ({}) } } as unknown as BrowserDeps;
+  const deps = {
+    ...environment,
+    workflows: {},
+    liveComputers: { running: async () => ({}) },
+  } as unknown as BrowserDeps;
   await new MockActivityEnvironment().run(browsers.create(deps).startBrowser, { sessionId });
   expect(open).toHaveBeenCalledTimes(opened);
   expect(close).not.toHaveBeenCalled();
