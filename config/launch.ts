@@ -1,6 +1,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { driversOf } from './computers.ts';
+import { imagesConfig } from './environments.ts';
 import { type Environment, parseEnvironment } from './index.ts';
 
 /**
@@ -17,6 +18,7 @@ export function loadLaunchConfig(environment: Environment = process.env) {
     bucket: env.ATRIUM_S3_BUCKET,
     computers: env.ATRIUM_COMPUTERS === 'auto',
     computerDrivers: driversOf(env),
+    images: imagesConfig(env),
     computersDrive: env.ATRIUM_COMPUTERS_DRIVE === 'auto',
     computersImageMiB: env.ATRIUM_COMPUTERS_IMAGE_MIB,
     computersDir: resolve(env.ATRIUM_COMPUTERS_DIR ?? join(env.ATRIUM_DATA_DIR, 'computers')),

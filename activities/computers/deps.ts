@@ -5,6 +5,8 @@ import type {
   ComputerSpec,
   DriverName,
   HostedState,
+  ImageConfig,
+  RootSource,
 } from '../../integrations/computers/types.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
 import type { Computers } from '../../models/computers/computers.ts';
@@ -15,7 +17,7 @@ import type { CommonDeps } from '../deps.ts';
 export interface ComputerHost {
   readonly hostId: string;
   readonly drivers: readonly DriverName[];
-  readonly bases: readonly BaseName[];
+  readonly bases: readonly RootSource[];
   start(spec: ComputerSpec): Promise<unknown>;
   stop(computerId: string, options?: { generation?: number }): Promise<void>;
   pause(computerId: string): Promise<void>;
@@ -25,6 +27,8 @@ export interface ComputerHost {
   inspect(computerId: string): Promise<HostedState>;
   list(): Promise<{ computerId: string; hosted: HostedState }[]>;
   prepareBase(base: BaseName, signal?: AbortSignal): Promise<void>;
+  resolveImage(image: string, signal?: AbortSignal): Promise<{ digest: string; config: ImageConfig }>;
+  prepareImage(image: string, signal?: AbortSignal): Promise<void>;
   readonly saves: HostSaves;
 }
 

@@ -49,8 +49,10 @@ export class EarlyStarts {
     }
   }
 
-  #isOrdered({ status, wish, hostId }: Computer): boolean {
-    return status === 'starting' && wish === 'wake' && hostId === this.#deps.host.hostId;
+  /** A start that first fetches an image takes minutes, so its workflow is not kept waiting. */
+  #isOrdered({ status, wish, hostId, image, homeSaveId }: Computer): boolean {
+    const isQuick = image === null || homeSaveId !== null;
+    return isQuick && status === 'starting' && wish === 'wake' && hostId === this.#deps.host.hostId;
   }
 
   async #confirm({ id, generation }: Computer): Promise<void> {

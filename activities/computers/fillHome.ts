@@ -13,11 +13,11 @@ export type FillDeps = Pick<HostDeps, 'database' | 'host' | 'storage' | 'sealedS
 /**
  * Makes the home of a computer on this host from its head, where the host has none yet. A home that is here stays as it
  * is: it is as new as the head, or newer. `isKnown`: the host has the computer already. Without a head, forgets what an
- * unfinished fill has left, and makes the base that the computer begins with.
+ * unfinished fill has left, and makes the base or the image that the computer begins with.
  */
 export async function fillHome(
   deps: FillDeps,
-  { id, homeSaveId, spaceId, base }: Computer,
+  { id, homeSaveId, spaceId, base, image }: Computer,
   { limits }: Pick<ComputerOrder, 'limits'>,
   { isKnown, signal }: { isKnown: boolean; signal: AbortSignal },
 ): Promise<void> {
@@ -25,7 +25,9 @@ export async function fillHome(
   if (homeSaveId === null) {
     // It may have been discarded because it could not be filled.
     await deps.host.saves.forgetFill(id, base ?? undefined);
-    if (base !== null) await deps.host.prepareBase(base, signal);
+    if (base === null) return;
+    if (image === null) await deps.host.prepareBase(base, signal);
+    else await deps.host.prepareImage(image, signal);
     return;
   }
   const head = await savedAs(deps, homeSaveId);

@@ -3,6 +3,7 @@ import { DomainError } from '../../base/errors.ts';
 import { type Computer, findComputer } from '../../models/computers/computer.ts';
 import { beginRestore, noteSystem } from '../../models/computers/restoring.ts';
 import { keepSnapshot, snapshotOrder } from '../../models/computers/snapshotting.ts';
+import { imageToResolve, noteImage } from '../../models/environments/builds/resolving.ts';
 import { keepStep, stepToSave } from '../../models/environments/builds/savedSteps.ts';
 import { keepAlive } from '../keepAlive.ts';
 import type { HostDeps } from './deps.ts';
@@ -117,6 +118,19 @@ export function createHostActivities(deps: HostDeps & { homeSaves: HomeSaves }) 
         if (!(await keepSnapshot(database, snapshotId, host.hostId))) throw moved();
       } catch (error) {
         failed(error, { computerId, snapshotId });
+      }
+    },
+
+    /** Asks a registry for the image that the build of an environment begins with, and notes the answer. */
+    async resolveImage({ versionId }: { versionId: string }): Promise<void> {
+      using heartbeat = keepAlive();
+      const image = await imageToResolve(database, versionId);
+      if (image === undefined) return;
+      try {
+        await noteImage(database, versionId, await host.resolveImage(image, heartbeat.cancelled));
+      } catch (error) {
+        heartbeat.cancelled.throwIfAborted();
+        failed(error, { versionId, image });
       }
     },
 

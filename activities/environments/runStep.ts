@@ -1,4 +1,4 @@
-import { ApplicationFailure } from '@temporalio/activity';
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/activity';
 import { DomainError } from '../../base/errors.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import { maskedOutput } from '../../integrations/computers/output/maskedOutput.ts';
@@ -48,6 +48,7 @@ export function createRunStep(deps: EnvironmentDeps) {
       heartbeat.cancelled.throwIfAborted();
       if (watch.signal.aborted) throw failureOf(forbidden());
       if (error instanceof DomainError && waited.includes(error.code)) throw await queued(which, error.code);
+      if (error instanceof DomainError && error.code === 'COMPUTER_WAKES') throw later(error.code);
       logger.warn({ err: error, ...which }, 'A step of an environment could not be run.');
       throw failureOf(error);
     }
@@ -61,8 +62,10 @@ export function createRunStep(deps: EnvironmentDeps) {
 
   /** The step is tried again, which keeps no worker busy, until there is room for its computer. */
   async function queued({ versionId }: Which, code: string): Promise<ApplicationFailure> {
-    await noteBuildWaits(deps, versionId, code);
-    return ApplicationFailure.create({ type: code, message: code, nextRetryDelay: queueLookMs });
+    if (await noteBuildWaits(deps, versionId, code)) {
+      logger.info({ versionId, code }, 'A build of an environment waits for room.');
+    }
+    return later(code);
   }
 
   /**
@@ -133,6 +136,12 @@ const connectionLost = 'COMPUTER_CONNECTION_LOST';
 /** Why the computer of a build cannot run yet. */
 const waited = ['TOO_MANY_RUNNING', 'TOO_MUCH_MEMORY', 'NO_HOST'];
 const queueLookMs = 5_000;
+
+/** The step is tried again in a moment. That is expected, so it is not logged as a failure. */
+function later(code: string): ApplicationFailure {
+  const category = ApplicationFailureCategory.BENIGN;
+  return ApplicationFailure.create({ type: code, message: code, nextRetryDelay: queueLookMs, category });
+}
 
 /** Why a step failed. Undefined if it succeeded. */
 function codeOf({ state, exitCode, killedBy }: Exit): string | undefined {

@@ -58,16 +58,19 @@ async function presentVersion(
   rows: readonly StepRow[],
   isOwn: boolean,
 ): Promise<ShownVersion> {
-  const { number, base, steps, errorCode, waitsFor, homeBytes, operationId, createdBy, createdAt, endedAt } = version;
+  const { number, base, image, steps, warnings, errorCode, waitsFor, homeBytes } = version;
+  const { operationId, createdBy, createdAt, endedAt } = version;
   const failed = rows.find((row) => row.status === 'failed');
   return {
     number,
     status: statusOf(version),
     base,
+    image,
     steps: steps.map((step, index) => presentStep(step, index + 1, version, rows)),
     error: errorCode === null ? null : { code: errorCode, detail: detailOfBuild(errorCode) },
     waitsFor: waitsFor === null ? null : { code: waitsFor, detail: detailOfBuild(waitsFor) },
     failedStep: isOwn && version.status === 'failed' && failed !== undefined ? await presentFailed(deps, failed) : null,
+    warnings,
     sizeBytes: version.status === 'ready' ? homeBytes : null,
     operationId,
     createdBy,

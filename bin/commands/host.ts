@@ -94,6 +94,7 @@ export function hostsToRows(hosts: readonly HostUse[]): [id: string, detail: str
       const notes = [
         ...(isCordoned ? ['cordoned'] : []),
         ...(more.bases.length > 0 ? ['environments'] : []),
+        ...(more.bases.includes('image') ? ['images'] : []),
         ...more.labels,
       ];
       return [id, [seen, use, memory, ...notes].join(', ')];

@@ -1,3 +1,4 @@
+import { accessSync, constants } from 'node:fs';
 import { counted } from '../../base/text.ts';
 import type { Config } from '../../config/index.ts';
 import type { LaunchConfig } from '../../config/launch.ts';
@@ -6,7 +7,7 @@ import { describeMachine } from '../../integrations/computers/host/machine/descr
 import { type HostUse, hostsInUse } from '../../models/computers/removedHosts.ts';
 import { openDatabase } from '../../models/database/database.ts';
 import { describeBrowserPrograms } from '../../stack/browsers.ts';
-import { describeSandboxPrograms } from '../../stack/computers.ts';
+import { describeImagePrograms, describeSandboxPrograms } from '../../stack/computers.ts';
 import { describeDesktopPrograms } from '../../stack/desktops.ts';
 import { cachedGvisor } from '../../stack/gvisor.ts';
 import { describeProgram } from '../../stack/programs.ts';
@@ -47,6 +48,21 @@ export function checkDrive(launch: LaunchConfig): CheckResult {
   if (reason !== undefined) return off(reason);
   const { missing, detail } = describeProgram('atrium-drivefs', launch);
   return missing ? off(detail) : ok(detail);
+}
+
+/** Whether environments can begin with images of registries here. */
+export function checkImages(launch: LaunchConfig): CheckResult {
+  if (!launch.computers) return off('not wanted (ATRIUM_COMPUTERS=off)');
+  const { registries, authFile } = launch.images;
+  if (registries.length === 0) return off('not wanted (ATRIUM_IMAGE_REGISTRIES names no registry)');
+  const { missing, detail } = describeImagePrograms(launch);
+  if (missing) return wrong(`no images from ${registries.join(', ')}: ${detail}`);
+  try {
+    if (authFile !== undefined) accessSync(authFile, constants.R_OK);
+  } catch {
+    return wrong(`the file ${authFile} of ATRIUM_IMAGE_REGISTRY_AUTH_FILE cannot be read`);
+  }
+  return ok(`from ${registries.join(', ')}; ${detail}`);
 }
 
 /** The drivers that this machine has, and why each of the others is refused. */

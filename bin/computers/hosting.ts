@@ -127,6 +127,12 @@ function driverOptions({ drivers, runsc, docker }: Services['config']['computers
   return { ...(drivers !== undefined && { drivers }), ...(runsc !== undefined && { runsc }), docker };
 }
 
+/** No registries means that the host takes no images. */
+function registryOptions(images: Services['config']['environments']['images']): Partial<HostOptions> {
+  const { registries: allowed, insecure, authFile, mostMiB } = images;
+  return allowed.length === 0 ? {} : { registries: { allowed, insecure, authFile, mostMiB } };
+}
+
 /** The drives of spaces in the computers of this host. Computers run without them if their program cannot be had. */
 async function driveOptions(services: Services, launch: LaunchConfig): Promise<DriveOptions> {
   const { config, database, logger } = services;
@@ -177,6 +183,7 @@ async function makeHost(
       dir: config.computers.dir,
       ...(config.computers.imageMiB !== undefined && { imageMiB: config.computers.imageMiB }),
       ...driverOptions(config.computers),
+      ...registryOptions(config.environments.images),
       ...(config.computers.memoryMiB !== undefined && { memoryMiB: config.computers.memoryMiB }),
       egress,
       beforeEnd: closeBrowsers,

@@ -14,6 +14,7 @@ import {
   checkDrive,
   checkDrivers,
   checkHosts,
+  checkImages,
 } from '../computers/check.ts';
 import { type Check, type CheckResult, off, ok, slow, wrong } from './check.ts';
 import { checkDatabaseAccess, checkStorageAccess, checkTemporalAccess } from './checkAccess.ts';
@@ -107,6 +108,7 @@ function ofThisMachine(launch: LaunchConfig, running: RunningAtrium | undefined)
     // Drivers are checked after computers, since both checks try the same things.
     { name: 'drivers of computers', look: () => computers.then(() => checkDrivers(launch)), answerMs: 2 * trialMs },
     { name: 'drive in computers', look: () => checkDrive(launch) },
+    { name: 'images of registries', look: () => checkImages(launch) },
     { name: 'desktops', look: () => checkDesktops(launch) },
     { name: 'browsers', look: () => checkBrowsers(launch) },
     ...(launch.need.temporal ? [{ name: 'temporal access', look: () => checkTemporalAccess(launch, running) }] : []),

@@ -24,6 +24,8 @@ export interface ComputerSpec {
   env: Record<string, string>;
   /** A computer that has no files yet begins with this base as its root file system. */
   base?: BaseName;
+  /** With `base`: the image whose files it begins with, by its digest, instead of those of the base. */
+  image?: string;
   /** With a root file system of its own: the user of its processes (undefined: root), and where they start. */
   user?: string;
   workdir?: string;
@@ -36,6 +38,20 @@ export interface ComputerSpec {
  * their home, with the home in it at /home/user, and its processes may be root.
  */
 export type BaseName = 'debian';
+
+/** What a host can make root file systems from: a base, or the images of registries. */
+export type RootSource = BaseName | 'image';
+
+/** What an image says of the processes that it is made for. */
+export interface ImageConfig {
+  /** As `NAME=value`. */
+  env: string[];
+  workdir: string;
+  /** By name or number, with a group if it names one. Empty: root. */
+  user: string;
+  /** Instructions that say how a container starts, such as `CMD`. */
+  starts: string[];
+}
 
 export type DriverName = 'bubblewrap' | 'gvisor' | 'docker';
 

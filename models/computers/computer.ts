@@ -23,6 +23,9 @@ export type ComputerDriver = 'bubblewrap' | 'gvisor' | 'docker';
 /** A root file system that a computer can have of its own. */
 export type ComputerBase = 'debian';
 
+/** What a computer begins with while it has no files: a base, or an image of a registry. */
+export type ComputerSource = ComputerBase | 'image';
+
 /** The driver of computers with a base. Others cannot run them. */
 export const driverOfBases: ComputerDriver = 'bubblewrap';
 
@@ -87,6 +90,8 @@ export interface Computer extends ComputerSettings {
   restoreBegan: boolean;
   /** Null: it sees the system of its host, and its volume is only its home. */
   base: ComputerBase | null;
+  /** With a base: the image whose files it begins with, by its digest, while it has no save. */
+  image: string | null;
   /** The version of an environment that it was made from. */
   environmentVersionId: string | null;
   /** Whether the drive of its space is in its home. */
@@ -111,7 +116,7 @@ export const computerColumns = `id, space_id, default_of, name, driver, cpu_mill
   labels, env_names, status, status_at, wish, error_code, error_detail, generation, step_number, host_id,
   forked_from, created_by, created_at, started_at, alive_at, active_at, used_at, processes, ran_ms, minutes_charged,
   deleted_at, home_save_id, home_saved_at, home_save_failed, wakes_after_move, restores_id, restore_began,
-  base, environment_version_id, has_drive, drive_report`;
+  base, image, environment_version_id, has_drive, drive_report`;
 
 /** A computer from the row that `computerColumns` selects. */
 export function computerOf(row: object): Computer {

@@ -50,6 +50,8 @@ export interface ComputerOrder {
   generation: number;
   driver: NonNullable<Computer['driver']>;
   base?: ComputerBase;
+  /** The image whose files it begins with, if it has none yet. */
+  image?: string;
   user?: string;
   workdir?: string;
   limits: {
@@ -144,6 +146,7 @@ export function createComputers(database: Database, envelope: Envelope, config: 
         generation: computer.generation,
         driver,
         ...setting,
+        ...(computer.image !== null && computer.homeSaveId === null && { image: computer.image }),
         limits: { ...limits, diskMiB: limits.diskMiB + systemMiB, maxTasks, maxProcesses, maxLogBytes },
         ...(computer.hasDrive && { drive: { name: computer.name } }),
         env: { ...env, ...(await openEnv(computer)), ...(await placeholderVariables(database, computer.id)) },

@@ -55,6 +55,7 @@ function copyOf(from: Computer, name: string | undefined): Record<string, unknow
     ...settingsOf(from),
     hostId: from.hostId,
     base: from.base,
+    image: from.image,
     environmentVersionId: from.environmentVersionId,
     wish: from.hostId === null ? null : 'fork',
     // Between two hosts, its home is the save.

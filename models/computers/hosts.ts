@@ -2,7 +2,7 @@ import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { type Database, transaction } from '../database/database.ts';
 import { execute, select } from '../database/sql.ts';
-import { type Computer, type ComputerBase, type ComputerDriver, driverOfBases } from './computer.ts';
+import { type Computer, type ComputerDriver, type ComputerSource, driverOfBases } from './computer.ts';
 
 /** A host's report about itself. */
 export interface HostReport {
@@ -10,8 +10,8 @@ export interface HostReport {
   /** Where other processes reach it. Null if only its own process can. */
   address: string | null;
   drivers: readonly ComputerDriver[];
-  /** The root file systems that its computers can have. */
-  bases?: readonly ComputerBase[];
+  /** What its computers can have as their root file systems. */
+  bases?: readonly ComputerSource[];
   cpuMilli: number;
   memoryMiB: number;
   maxRunning: number;
@@ -118,12 +118,12 @@ function notOffered(field: 'driver' | 'labels', detail: string): DomainError {
 }
 
 /**
- * Throws 503 `ENVIRONMENTS_UNAVAILABLE` unless a host can run computers with this base now, and 422
+ * Throws 503 `ENVIRONMENTS_UNAVAILABLE` unless a host can run computers that begin with this now, and 422
  * `DRIVER_NOT_OFFERED` if the computer wants another driver than such computers have.
  */
 export async function requireBaseOffered(
   database: Pick<Database, 'pool'>,
-  base: ComputerBase,
+  base: ComputerSource,
   config: Pick<Config, 'computers'>,
   wanted: ComputerDriver | null = null,
 ): Promise<void> {
@@ -135,16 +135,23 @@ export async function requireBaseOffered(
   }
   const hosts = await listHosts(database);
   if (hosts.some((host) => !isLost(host, config) && hasBase(host, base))) return;
-  throw noBase();
+  throw noBase(base);
 }
 
-export function hasBase({ bases }: Pick<ComputerHostRow, 'bases'>, base: ComputerBase | null): boolean {
+export function hasBase({ bases }: Pick<ComputerHostRow, 'bases'>, base: ComputerSource | null): boolean {
   return base === null || bases.split(',').includes(base);
 }
 
-export function noBase(): DomainError {
+/** What a host must have so that the computer can begin there. */
+export function sourceOfFiles({ base, image, homeSaveId }: Pick<Computer, 'base' | 'image' | 'homeSaveId'>) {
+  return base !== null && image !== null && homeSaveId === null ? 'image' : base;
+}
+
+export function noBase(base: ComputerSource | null): DomainError {
   const detail =
-    'No host here can run computers with a system of their own now. The operator finds the reason in the logs of the hosts.';
+    base === 'image'
+      ? 'No host here can take images from registries now: each lacks a program for it, or takes none. "atrium doctor" says on a host what is missing.'
+      : 'No host here can run computers with a system of their own now. The operator finds the reason in the logs of the hosts.';
   return new DomainError('unavailable', 'ENVIRONMENTS_UNAVAILABLE', detail, { retryAfterSeconds: 60 });
 }
 

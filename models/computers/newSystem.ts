@@ -40,7 +40,7 @@ export async function askForSystem(
       return 'done';
     }
     const host = await findHost(database, computer.hostId);
-    if (host !== undefined && !hasBase(host, 'debian')) throw noBase();
+    if (host !== undefined && !hasBase(host, 'debian')) throw noBase('debian');
     await beginToRestore(deps, tx, computer, version.id);
     return 'waits';
   });

@@ -3,7 +3,17 @@ import { DomainError } from '../../base/errors.ts';
 import type { Config } from '../../config/index.ts';
 import { select } from '../database/sql.ts';
 import { activeStatuses, type Computer, type ComputerDriver, limitsOf } from './computer.ts';
-import { type ComputerHostRow, hasBase, hasLabels, hostLost, hostRemoved, isGivenUp, isLost, noBase } from './hosts.ts';
+import {
+  type ComputerHostRow,
+  hasBase,
+  hasLabels,
+  hostLost,
+  hostRemoved,
+  isGivenUp,
+  isLost,
+  noBase,
+  sourceOfFiles,
+} from './hosts.ts';
 import { findSave, type HomeSave } from './saveRows.ts';
 
 interface Load {
@@ -18,7 +28,7 @@ type LoadedHost = Pick<
     /** Whether the computer has left this host, which still has a home of it. */
     hasRemains: number;
   };
-type Placed = Pick<Computer, 'id' | 'hostId' | 'memoryMiB' | 'base' | 'homeSaveId' | 'labels'>;
+type Placed = Pick<Computer, 'id' | 'hostId' | 'memoryMiB' | 'base' | 'image' | 'homeSaveId' | 'labels'>;
 type Settings = Pick<Config, 'computers'>;
 
 /**
@@ -38,7 +48,7 @@ export async function placeComputer(
   if (own === undefined) throw hostRemoved();
   if (isGivenUp(own, config)) throw hostLost();
   if (!runs(own, driver)) throw noHost(`The host of this computer cannot run it with ${driver} now.`);
-  if (!hasBase(own, computer.base)) throw noBase();
+  if (!hasBase(own, computer.base)) throw noBase(computer.base);
   if (await takePlace(tx, own, computer, config)) return own.id;
   throw noHost(
     'The host with this computer’s home has no capacity for it now. Stop other computers, or try again later.',
@@ -56,8 +66,9 @@ async function placeElsewhere(
   const head = computer.homeSaveId === null ? undefined : await findSave(tx, computer.homeSaveId);
   const fits = (host: LoadedHost) => runs(host, driver) && hasLabels(host, computer.labels) && reads(host, head);
   const others = hosts.filter((host) => host.id !== computer.hostId && takesNew(host, config) && fits(host));
-  const can = others.filter((host) => hasBase(host, computer.base));
-  if (others.length > 0 && can.length === 0) throw noBase();
+  const source = sourceOfFiles(computer);
+  const can = others.filter((host) => hasBase(host, computer.base) && hasBase(host, source));
+  if (others.length > 0 && can.length === 0) throw noBase(source);
   const byLoad = can.toSorted((a, b) => loadOf(a) - loadOf(b) || a.running - b.running);
   for (const host of byLoad.filter((one) => hasRoom(one, one, computer, config))) {
     if (await takePlace(tx, host, computer, config)) return host.id;

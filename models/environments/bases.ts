@@ -1,17 +1,31 @@
 import type { Transaction } from 'sequelize';
 import { DomainError } from '../../base/errors.ts';
+import type { Config } from '../../config/index.ts';
 import { type Runner, select } from '../database/sql.ts';
 import { agentSteps } from './agents.ts';
+import { imageOf } from './images.ts';
 import { takeVersion } from './sharing.ts';
 import { type EnvironmentStep, noSetting, type Setting } from './steps.ts';
 import { isUsable } from './version.ts';
 
-/** The base as it is stored: `debian`, `agents`, or the id of an environment, which may be named too. Throws 422. */
-export async function requireKnownBase(on: Runner, spaceId: string, base: string, ownId?: string): Promise<string> {
-  if (base === 'debian' || base === 'agents') return base;
+type Settings = Pick<Config, 'environments'>;
+
+/**
+ * The base as it is stored: `debian`, `agents`, the name of an image, or the id of an environment, which may be named
+ * too. Throws 422.
+ */
+export async function requireKnownBase(
+  on: Runner,
+  config: Settings,
+  spaceId: string,
+  base: string,
+  ownId?: string,
+): Promise<string> {
+  if (base === 'debian' || base === 'agents' || imageOf(base, config) !== undefined) return base;
   const found = await findUsable(on, spaceId, base);
   if (found !== undefined && found.id !== ownId) return found.id;
-  const bases = 'bases are debian, agents, the environments of the space, and shared ones by their id';
+  const bases =
+    'bases are debian, agents, the environments of the space, shared ones by their id, and images, named with their registry';
   const detail =
     found === undefined ? `there is no base or environment ${base}; ${bases}` : 'an environment is not its own base';
   throw new DomainError('unprocessable', 'ENVIRONMENT_BASE_UNKNOWN', `The environment has no base: ${detail}.`, {
@@ -53,14 +67,15 @@ export interface Origin {
 }
 
 /**
- * Throws 409 `ENVIRONMENT_NOT_READY`, 422 `ENVIRONMENT_BASE_UNKNOWN` if the base was deleted or is no longer shared. The
- * space is locked.
+ * Throws 409 `ENVIRONMENT_NOT_READY`, 422 `ENVIRONMENT_BASE_UNKNOWN` if the base was deleted or is no longer shared, and
+ * `IMAGE_REGISTRY_NOT_ALLOWED`. The space is locked.
  */
-export async function originOf(tx: Transaction, spaceId: string, base: string): Promise<Origin> {
+export async function originOf(tx: Transaction, config: Settings, spaceId: string, base: string): Promise<Origin> {
   const fresh = { name: 'debian', saveId: null, setting: noSetting };
   if (base === 'debian') return { ...fresh, steps: [] };
   if (base === 'agents') return { ...fresh, steps: agentSteps };
-  await requireKnownBase(tx, spaceId, base);
+  if (imageOf(base, config) !== undefined) return { ...fresh, name: base, steps: [] };
+  await requireKnownBase(tx, config, spaceId, base);
   const { id, saveId, env, workdir, user } = await takeVersion(tx, { spaceId, environmentId: base });
   return { name: id, saveId, setting: { env, workdir, user }, steps: [] };
 }

@@ -19,7 +19,7 @@ export interface Environment {
   id: string;
   spaceId: string;
   name: string;
-  /** `debian`, `agents`, or the id of an environment. */
+  /** `debian`, `agents`, the id of an environment, or an image of a registry. */
   base: string;
   steps: EnvironmentStep[];
   warnings: string[];
@@ -93,7 +93,7 @@ export async function createEnvironment(
       const detail = `A space has at most ${perSpace} environments, and this one has ${used}. Delete one first.`;
       throw new DomainError('conflict', 'TOO_MANY_ENVIRONMENTS', detail, { quota: { limit: perSpace, used } });
     }
-    const base = await requireKnownBase(tx, spaceId, definition.base);
+    const base = await requireKnownBase(tx, config, spaceId, definition.base);
     const { steps, warnings } = definition;
     const row = { id, spaceId, name, base, steps, warnings, createdBy: actor.userId, createdAt: new Date() };
     await insert(tx, 'environments', row);
@@ -108,7 +108,7 @@ export async function createEnvironment(
  * `ENVIRONMENT_OF_OTHERS` for a shared one of another space.
  */
 export async function updateEnvironment(
-  { database }: EnvironmentDeps,
+  { database, config }: EnvironmentDeps,
   request: {
     spaceId: string;
     environmentId: string;
@@ -132,7 +132,7 @@ export async function updateEnvironment(
     }
     if (definition !== undefined) {
       const { steps, warnings } = definition;
-      Object.assign(row, { base: await requireKnownBase(tx, spaceId, definition.base, id), steps, warnings });
+      Object.assign(row, { base: await requireKnownBase(tx, config, spaceId, definition.base, id), steps, warnings });
     }
     if (Object.keys(row).length > 0) await execute(tx, 'UPDATE environments SET ? WHERE id = ?', [row, id]);
     await appendAudit(tx, spaceId, actor, 'environment.changed', id);

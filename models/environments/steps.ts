@@ -32,10 +32,10 @@ export interface Plan {
 
 /** The step before all others: makes a new root file system, which the environments of a space share. */
 interface BaseStep {
-  base: 'debian';
+  base: 'debian' | 'image';
 }
 
-export const baseStep: PlannedStep = { number: 0, step: { base: 'debian' }, setting: noSetting };
+export const baseStep = (base: BaseStep['base']): PlannedStep => ({ number: 0, step: { base }, setting: noSetting });
 
 /** The same, with its place among all steps. Those of an environment count from 1. */
 export type PlannedStep = Plan & { number: number };

@@ -26,6 +26,10 @@ export interface Version extends Setting {
   withoutCache: boolean;
   /** What is built so far. Null before the first step is saved, and of a version that is not ready in the end. */
   saveId: string | null;
+  /** The image that it begins with, by its digest. Null before the registry has said it, and with another base. */
+  image: string | null;
+  /** What that image says and has no meaning here, for people. */
+  warnings: string[];
   operationId: string;
   errorCode: string | null;
   /** While it is built: why the computer of the build cannot run yet. */
@@ -43,18 +47,19 @@ export interface Version extends Setting {
 export type ReadyVersion = Version & { saveId: string };
 
 const query = `SELECT v.id, v.space_id, v.environment_id, v.number, v.status, v.base, v.steps, v.without_cache, v.save_id,
-    v.env, v.user_name, v.workdir, v.operation_id, v.error_code, v.waits_for, v.created_by, v.api_key_id,
-    v.created_at, v.ended_at, s.home_bytes
+    v.env, v.user_name, v.workdir, v.operation_id, v.error_code, v.waits_for, v.image, v.warnings,
+    v.created_by, v.api_key_id, v.created_at, v.ended_at, s.home_bytes
    FROM environment_versions v LEFT JOIN home_saves s ON s.id = v.save_id`;
 
 function versionOf(row: object): Version {
-  const { steps, env, userName, withoutCache, homeBytes, ...rest } = row as Record<string, unknown> & Version;
+  const { steps, env, userName, withoutCache, warnings, homeBytes, ...rest } = row as Record<string, unknown> & Version;
   return {
     ...rest,
     steps: JSON.parse(String(steps)) as EnvironmentStep[],
     env: JSON.parse(String(env)) as Record<string, string>,
     user: userName as string | null,
     withoutCache: Boolean(withoutCache),
+    warnings: warnings === null ? [] : (JSON.parse(String(warnings)) as string[]),
     homeBytes: homeBytes === null ? null : Number(homeBytes),
   };
 }

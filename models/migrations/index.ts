@@ -6,6 +6,7 @@ import { driveRevisions } from './driveRevisions.ts';
 import { boundedEnvironments, environments, sharedEnvironments } from './environments.ts';
 import { fencedSteps } from './fencedSteps.ts';
 import { homeSaves, saveFormats } from './homeSaves.ts';
+import { images } from './images.ts';
 import type { Migration } from './migration.ts';
 
 /** Later changes of tables, in order. A step that has been released is never changed. */
@@ -26,6 +27,7 @@ const changes: readonly Migration[] = [
   attendedCompletions,
   fencedSteps,
   boundedEnvironments,
+  images,
 ];
 
 /** Every step of the schema, in order: first the tables of each area, in a new database or where an area is new. */

@@ -25,6 +25,10 @@ export interface BuildEnvironmentInput {
 
 /** Time for the computer to wake before a step, for the files that it copies, and for outages. */
 const marginMs = 30 * 60_000;
+/** Longer than a host waits for a registry. */
+const resolveMs = 15 * 60_000;
+/** How many hosts may be lost while they ask a registry. */
+const mostResolves = 3;
 /** How long a step waits for room for its computer. Its activity is tried again meanwhile. */
 const queueMs = 12 * 60 * 60_000;
 
@@ -49,13 +53,21 @@ export async function buildEnvironment(input: BuildEnvironmentInput): Promise<vo
 
 async function build(input: BuildEnvironmentInput) {
   const { versionId } = input;
-  for (;;) {
+  for (let resolves = 0; ; ) {
     const next = await lookAtBuild({ versionId });
     if (next.do === 'rest') return next.badEnd;
-    setCurrentDetails(`${next.do} step ${next.number}`);
-    const code = await codeOf(next.do === 'run' ? run(input, next) : save(input, next));
-    if (code !== undefined) await failBuild({ versionId, code });
+    setCurrentDetails(next.do === 'resolve' ? 'resolve the image' : `${next.do} step ${next.number}`);
+    const code = await codeOf(stepOf(input, next));
+    if (next.do === 'resolve') resolves += 1;
+    // The next look finds another host.
+    const isHostLost = next.do === 'resolve' && code === 'TIMED_OUT' && resolves < mostResolves;
+    if (code !== undefined && !isHostLost) await failBuild({ versionId, code });
   }
+}
+
+function stepOf(input: BuildEnvironmentInput, next: WorkOf<BuildStep>): Promise<void> {
+  if (next.do === 'resolve') return resolve(input, next);
+  return next.do === 'run' ? run(input, next) : save(input, next);
 }
 
 type Do<Name> = Extract<WorkOf<BuildStep>, { do: Name }>;
@@ -70,6 +82,21 @@ function run({ versionId, runQueue, stepMs, heartbeatTimeoutMs }: BuildEnvironme
     retry: patiently,
   });
   return runEnvironmentStep({ versionId, number });
+}
+
+/** A registry may be slow, or wait for ever. The host gives up then. */
+function resolve(input: BuildEnvironmentInput, { hostId }: Do<'resolve'>) {
+  const { versionId, queuePrefix, hostLostMs, heartbeatTimeoutMs } = input;
+  const { resolveImage } = proxyActivities<HostActivities>({
+    taskQueue: `${queuePrefix}${hostId}`,
+    scheduleToStartTimeout: hostLostMs,
+    scheduleToCloseTimeout: resolveMs,
+    heartbeatTimeout: heartbeatTimeoutMs,
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    summary: hostId,
+    retry: promptly,
+  });
+  return resolveImage({ versionId });
 }
 
 function save(input: BuildEnvironmentInput, { number, hostId }: Do<'save'>) {

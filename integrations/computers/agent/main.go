@@ -96,6 +96,8 @@ func runCommand(name string, arguments []string) error {
 	case name == pauseCommand:
 		pause()
 		return nil
+	case name == usersCommand && len(arguments) > 1:
+		return runAsUsers(arguments[0], arguments[1:])
 	case name == sealCommand && len(arguments) > 1:
 		return seal(arguments[0], arguments[1:])
 	case name == asCommand && len(arguments) > 1:

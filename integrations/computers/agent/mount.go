@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,6 +32,7 @@ const (
 	mountCommand        = "mount"
 	sealCommand         = "seal"
 	pauseCommand        = "pause"
+	usersCommand        = "users"
 	mountMappedArgCount = 3
 )
 
@@ -140,6 +142,35 @@ func userNamespace(first int) (*os.File, error) {
 	defer child.Wait()
 	defer ends.Close()
 	return os.Open(fmt.Sprintf("/proc/%d/ns/user", child.Process.Pid))
+}
+
+// runAsUsers runs a command as the root of a user namespace, for root on a host. Its users 0 to 65,535 are the users
+// `first` and following. The command has the descriptors 0 to 4, and ends with this process.
+func runAsUsers(first string, command []string) error {
+	number, err := strconv.Atoi(first)
+	if err != nil {
+		return err
+	}
+	users := []syscall.SysProcIDMap{{ContainerID: 0, HostID: number, Size: usersOfRootFolder}}
+	child := exec.Command(command[0], command[1:]...)
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
+	child.ExtraFiles = []*os.File{os.NewFile(3, "filter"), os.NewFile(4, "credentials")}
+	child.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:                 syscall.CLONE_NEWUSER,
+		UidMappings:                users,
+		GidMappings:                users,
+		GidMappingsEnableSetgroups: true,
+		Credential:                 &syscall.Credential{},
+		Pdeathsig:                  syscall.SIGKILL,
+	}
+	// The kernel sends that signal when the thread ends.
+	runtime.LockOSThread()
+	err = child.Run()
+	if failed := new(exec.ExitError); errors.As(err, &failed) {
+		// It has complained itself.
+		os.Exit(max(1, failed.ExitCode()))
+	}
+	return err
 }
 
 // pause waits until its standard input ends.

@@ -1,16 +1,15 @@
-import { existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { renameDurablySync } from '../../../disk/durable.ts';
 import { run } from '../spawner/spawner.ts';
 import { findSystemProgram } from '../system/programs.ts';
 import type { BaseName } from '../types.ts';
+import { makeBaseVolume } from './baseVolumes.ts';
 import { type HostContext, requireHomes } from './context.ts';
-import { isDiskFull } from './disks/disks.ts';
-import { syncAll } from './disks/watched.ts';
 import { HostError } from './hostErrors.ts';
 import { Lanes } from './lanes.ts';
 import { baseVolume, rootIn } from './layout.ts';
-import { requireRoom, startFailure } from './life/start.ts';
+import { requireRoom } from './life/start.ts';
 import { requireSystems } from './machine/systems.ts';
 
 export const baseNames: readonly BaseName[] = ['debian'];
@@ -43,30 +42,18 @@ export class Bases {
   }
 
   async #make(base: BaseName, signal: AbortSignal): Promise<void> {
-    const { disks, layout, log } = this.#context;
+    const { layout, log } = this.#context;
     const program = findSystemProgram('mmdebstrap');
     if (program === undefined) {
       throw new HostError('BASES_OFF', 'mmdebstrap is missing; install it (apt-get install mmdebstrap)');
     }
     requireRoom(this.#context, bytesOfBase);
-    mkdirSync(layout.bases, { recursive: true, mode: 0o700 });
-    const volume = baseVolume(layout, base);
-    const draft = `${volume}.new`;
-    await disks.remove(draft);
-    try {
-      await disks.create(draft, { uid: undefined, limitMiB: undefined });
-      await this.#unpackDebian(program, draft, signal);
-      await syncAll(layout.homes);
-      await run('btrfs', ['property', 'set', draft, 'ro', 'true']);
-      renameSync(draft, volume);
-      await syncAll(layout.homes);
-      log('info', { base }, 'Made a root file system for computers');
-    } catch (error) {
-      await disks.remove(draft).catch(() => undefined); // the next attempt does it
-      if (signal.aborted) throw error;
-      if (isDiskFull(error)) throw startFailure(error);
-      throw new HostError('BASE_FAILED', error instanceof Error ? error.message : String(error));
-    }
+    const how = {
+      fill: (draft: string) => this.#unpackDebian(program, draft, signal),
+      failed: (error: unknown) => new HostError('BASE_FAILED', error instanceof Error ? error.message : String(error)),
+    };
+    await makeBaseVolume(this.#context, baseVolume(layout, base), how, signal);
+    log('info', { base }, 'Made a root file system for computers');
   }
 
   /**

@@ -8,6 +8,7 @@ import { Drives } from './drives/drives.ts';
 import { FileSandboxes, type SandboxWork } from './files/fileSandboxes.ts';
 import type { Host, HostDeadlines, HostOptions } from './host.ts';
 import { HostError } from './hostErrors.ts';
+import { Images } from './images/images.ts';
 import { takeLock } from './hostLock.ts';
 import { Lanes } from './lanes.ts';
 import { computerLayout, hostLayout, isComputerId } from './layout.ts';
@@ -36,6 +37,7 @@ const usualDeadlines: HostDeadlines = {
   silentMs: 60_000,
   driverMs: 5_000,
   driverMostMs: 300_000,
+  registryMs: 120_000,
 };
 
 /**
@@ -82,6 +84,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
   if (context.disks.kind === 'limited') await moveOldSnapshots(context);
   const saves = new Saves({ context, lanes, known, release });
   const bases = new Bases(context);
+  const images = new Images(context);
   const users = { lanes, saves, sandboxes: Object.values(sandboxes) };
   const sweepAll = () => sweep(context, users);
   for (const done of await sweepAll()) context.log('info', { done }, 'Put computers of an earlier process in order');
@@ -183,9 +186,12 @@ export async function createHost(given: HostOptions): Promise<Host> {
       });
     },
     get bases() {
-      return 'missing' in context.systems ? [] : baseNames;
+      if ('missing' in context.systems) return [];
+      return images.areOffered ? [...baseNames, 'image'] : baseNames;
     },
     prepareBase: (base, signal) => bases.prepare(base, signal),
+    resolveImage: (image, signal) => images.resolve(image, signal),
+    prepareImage: (image, signal) => images.prepare(image, signal),
     saves,
     metrics: async (computerId) => metrics(context, known(computerId)),
     inspect: async (computerId) =>

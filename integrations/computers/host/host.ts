@@ -2,10 +2,20 @@ import type { DockerOptions } from '../drivers/docker/driver.ts';
 import type { RefusedDriver } from '../drivers/driver.ts';
 import type { HostClient } from '../hostClient.ts';
 import type { HolderEnd } from '../protocol/holderSpec.ts';
-import type { BaseName, ComputerLimits, ComputerMetrics, ComputerSpec, DriverName, HostedState } from '../types.ts';
+import type {
+  BaseName,
+  ComputerLimits,
+  ComputerMetrics,
+  ComputerSpec,
+  DriverName,
+  HostedState,
+  ImageConfig,
+  RootSource,
+} from '../types.ts';
 import type { DriveOptions } from './drives/drives.ts';
 import type { FileLimits } from './files/filePlaces.ts';
 import type { SandboxWork } from './files/fileSandboxes.ts';
+import type { RegistryOptions } from './images/registries.ts';
 import type { HostLimits } from './machine/machine.ts';
 
 export interface HostOptions {
@@ -22,6 +32,8 @@ export interface HostOptions {
   /** The path of gVisor's program. Undefined: it is looked for in the system's folders. */
   runsc?: string;
   docker?: DockerOptions;
+  /** The registries whose images computers may begin with. Undefined: none. */
+  registries?: RegistryOptions;
   /** The most MiB of the image with all homes. Undefined, and at most: four fifths of what the disk could give it. */
   imageMiB?: number;
   /** The memory of all computers together. Undefined: all but a tenth of the machine's, which is also the maximum. */
@@ -81,6 +93,8 @@ export interface HostDeadlines {
   /** When the host looks again for a missing driver. The time doubles up to `driverMostMs`. */
   driverMs: number;
   driverMostMs: number;
+  /** How long a registry may say nothing. */
+  registryMs: number;
 }
 
 /** Which guarantees hold on this machine. `off` names each one that does not, with advice. */
@@ -128,13 +142,17 @@ export interface Host {
   destroy(computerId: string): Promise<void>;
   /** Makes the home of a new computer as a copy of `from`'s at this moment. Nothing runs in it. The signal cancels. */
   fork(from: string, to: { computerId: string; limits: ComputerLimits }, signal?: AbortSignal): Promise<void>;
-  /** The bases that computers of this host can begin with. Empty where the machine cannot run such computers. */
-  readonly bases: readonly BaseName[];
+  /** What computers of this host can begin with. Empty where the machine cannot run such computers. */
+  readonly bases: readonly RootSource[];
   /**
    * Makes a base, unless this host has it. Computers with it cannot be made before. Takes minutes; a repeated call
    * begins anew. Throws `BASES_OFF`, `BASE_FAILED` or `DISK_FULL`.
    */
   prepareBase(base: BaseName, signal?: AbortSignal): Promise<void>;
+  /** Asks a registry for an image. Returns its digest and its settings. Throws an {@link ImageErrorCode}. */
+  resolveImage(image: string, signal?: AbortSignal): Promise<{ digest: string; config: ImageConfig }>;
+  /** As `prepareBase`, for an image that is named by its digest. Throws an {@link ImageErrorCode} too. */
+  prepareImage(image: string, signal?: AbortSignal): Promise<void>;
   readonly saves: HostSaves;
   metrics(computerId: string): Promise<ComputerMetrics>;
   inspect(computerId: string): Promise<HostedState>;

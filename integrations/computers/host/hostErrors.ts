@@ -1,6 +1,24 @@
 import { untilAborted } from '../../../base/async.ts';
 
+/** Why an image of a registry cannot be used. */
+export type ImageErrorCode =
+  /** This host takes no images from that registry, or none at all; the message says why. */
+  | 'IMAGES_OFF'
+  | 'IMAGE_NOT_FOUND'
+  | 'IMAGE_ACCESS_DENIED'
+  /** It does not have the content that its digest names. */
+  | 'IMAGE_DAMAGED'
+  /** It is for other machines, or has files that computers cannot have. */
+  | 'IMAGE_UNSUPPORTED'
+  | 'IMAGE_TOO_LARGE'
+  | 'IMAGE_FAILED'
+  /** The registry cannot be reached, or fails. */
+  | 'REGISTRY_UNREACHABLE'
+  /** The registry accepts connections, and then says nothing more. */
+  | 'REGISTRY_TIMED_OUT';
+
 export type HostErrorCode =
+  | ImageErrorCode
   /** This host does not have the computer. */
   | 'COMPUTER_ABSENT'
   /** The computer does not run. */

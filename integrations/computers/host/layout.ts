@@ -22,6 +22,8 @@ export function hostLayout(dir: string) {
     saves: join(dir, '.homes', '.saves'),
     /** The snapshots of homes that were saved, one for each save. The same holds for it. */
     snapshots: join(dir, '.homes', '.snapshots'),
+    /** What works on images of registries has its files here. */
+    images: join(dir, '.images'),
     runtime: join(dir, '.runtime'),
     logs: join(dir, '.logs'),
     /** Sockets and other files of a run. */
@@ -80,6 +82,12 @@ export function computerLayout(layout: HostLayout, computerId: string) {
 
 /** The volume of a base. It may not be made yet. */
 export const baseVolume = ({ bases }: HostLayout, base: BaseName) => join(bases, base);
+
+/** The same for an image, which is named by its digest. */
+export const imageVolume = ({ bases }: HostLayout, image: string) =>
+  join(bases, `${imagePrefix}${image.slice(image.lastIndexOf(':') + 1)}`);
+
+export const imagePrefix = 'image-';
 
 /** The root file system in a volume. The volume's own folder is closed to all users of the host. */
 export const rootIn = (volume: string) => join(volume, 'root');

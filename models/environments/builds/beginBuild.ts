@@ -2,19 +2,25 @@ import type { Transaction } from 'sequelize';
 import { DomainError } from '../../../base/errors.ts';
 import { apiKeyIdOf } from '../../audit/audit.ts';
 import { requireBaseOffered } from '../../computers/hosts.ts';
+import { roomFor } from '../../computers/quotas.ts';
 import { lockSave } from '../../computers/saveRows.ts';
 import { insert, select } from '../../database/sql.ts';
 import { operationModels } from '../../operations/operation.ts';
 import { originOf } from '../bases.ts';
 import { filesIn } from '../copiedFiles.ts';
 import type { Environment, EnvironmentActor, EnvironmentDeps } from '../environment.ts';
-import { baseStep, type CopiedFiles, digestsOf, planOf } from '../steps.ts';
-import { findVersion } from '../version.ts';
+import { imageOf } from '../images.ts';
+import { type CopiedFiles, planOf } from '../steps.ts';
+import { builderOf, findVersion } from '../version.ts';
+import { keptSteps } from './layers.ts';
+import { fromNothing, insertPlan } from './planRows.ts';
 
 /**
  * Orders the build of a new version of an environment, which its operation does. Everything that the build depends on is
- * in its rows from here on. The space is locked. Returns false for a known version. Throws 409 `ENVIRONMENT_BUILDING`,
- * `ENVIRONMENT_NOT_READY` or `TOO_MANY_VERSIONS`, 422 `ENVIRONMENT_BASE_UNKNOWN`, 503 `ENVIRONMENTS_UNAVAILABLE`.
+ * in its rows from here on, except for an image, which its registry is asked for first. The space is locked. Returns
+ * false for a known version. Throws 409 `ENVIRONMENT_BUILDING`, `ENVIRONMENT_NOT_READY` or `TOO_MANY_VERSIONS`, and
+ * `TOO_MANY_COMPUTERS` or `TOO_MUCH_DISK` if it needs a computer, 422 `ENVIRONMENT_BASE_UNKNOWN` or
+ * `IMAGE_REGISTRY_NOT_ALLOWED`, 503 `ENVIRONMENTS_UNAVAILABLE`.
  */
 export async function beginBuild(
   { database, config }: EnvironmentDeps,
@@ -30,16 +36,14 @@ export async function beginBuild(
   const { versionId, environment, files, withoutCache = false, actor } = request;
   const { id: environmentId, spaceId, base } = environment;
   if ((await findVersion(tx, versionId)) !== undefined) return false;
-  await requireBaseOffered(database, 'debian', config);
+  const isImage = imageOf(base, config) !== undefined;
+  await requireBaseOffered(database, isImage ? 'image' : 'debian', config);
   await requireNotBuilding(tx, environmentId);
   await requireRoom(tx, spaceId, config);
-  const origin = await originOf(tx, spaceId, base);
+  const origin = await originOf(tx, config, spaceId, base);
   if (origin.saveId !== null) await lockSave(tx, origin.saveId);
   const steps = [...origin.steps, ...environment.steps];
   const { work, end } = planOf(origin.setting, steps);
-  if (origin.saveId === null) work.unshift(baseStep);
-  const filesOf = filesIn(files);
-  const digests = digestsOf(origin.name, work, filesOf);
   const operation = await operationModels(tx).Operation.begin(
     { kind: 'buildEnvironment', spaceId, userId: actor.userId, subjectId: versionId },
     tx,
@@ -62,10 +66,12 @@ export async function beginBuild(
     apiKeyId: apiKeyIdOf(actor),
     createdAt: new Date(),
   });
-  for (const [index, { number, ...plan }] of work.entries()) {
-    const copied = 'copy' in plan.step ? filesOf(plan.step.copy.from) : null;
-    const row = { versionId, number, spaceId, digest: digests[index], status: 'waiting', plan, files: copied };
-    await insert(tx, 'environment_steps', row);
+  const own = { work, origin: origin.name, filesOf: filesIn(files) };
+  const plan = origin.saveId === null ? fromNothing(isImage ? 'image' : 'debian', own) : own;
+  const rows = await insertPlan(tx, { versionId, spaceId }, plan);
+  // Whether a build of an image needs a computer is known once its registry has said what it is.
+  if (!isImage && !(await keptSteps(tx, { spaceId, withoutCache }, rows)).areAll) {
+    await roomFor(tx, { spaceId, id: builderOf({ id: versionId, spaceId }).computerId }, {}, config);
   }
   return true;
 }

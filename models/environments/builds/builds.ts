@@ -10,12 +10,15 @@ import { type Waiting, waitingIn } from '../../sweeping/oldestFirst.ts';
 import type { EnvironmentDeps } from '../environment.ts';
 import { builderOf, findVersion, lockVersion, type Version } from '../version.ts';
 import { endBuild } from './endBuild.ts';
-import { lastKept, noteBuilt } from './layers.ts';
-import { isBase, stepRows } from './stepRows.ts';
+import { keptSteps, noteBuilt } from './layers.ts';
+import { hostForImages, isUnresolved } from './resolving.ts';
+import { stepRows } from './stepRows.ts';
 
 /** What the workflow of a build does next. */
 export type BuildStep =
   | { do: 'rest'; badEnd?: { status: 'failed' | 'cancelled'; code: string | null } }
+  /** Asks the registry for the image that the build begins with. */
+  | { do: 'resolve'; hostId: string }
   | { do: 'run'; number: number }
   | { do: 'save'; number: number; hostId: string };
 
@@ -28,6 +31,12 @@ export async function nextOfBuild(deps: EnvironmentDeps, versionId: string): Pro
   const seen = await findVersion(database.pool, versionId);
   if (seen === undefined) return { do: 'rest' };
   if (seen.status !== 'building') return restOf(seen);
+  if (isUnresolved(seen)) {
+    const hostId = await hostForImages(deps);
+    if (hostId !== undefined) return { do: 'resolve', hostId };
+    await failBuild(deps, versionId, 'ENVIRONMENTS_UNAVAILABLE');
+    return restOf(await findVersion(database.pool, versionId));
+  }
   try {
     await transaction(database, (tx) => prepare(deps, tx, seen));
   } catch (error) {
@@ -59,19 +68,24 @@ async function prepare({ config }: EnvironmentDeps, tx: Transaction, seen: Versi
   const steps = await stepRows(tx, [id]);
   const isNew = steps.every(({ status, startedAt }) => status === 'waiting' && startedAt === null);
   if (isMade || version?.status !== 'building' || !isNew) return;
-  const reused = version.withoutCache ? steps.filter(isBase) : steps;
-  const kept = await lastKept(tx, spaceId, reused);
+  const { kept, areAll } = await keptSteps(tx, version, steps);
   if (kept !== undefined) {
     await noteBuilt(tx, version, kept.saveId);
     const sql = "UPDATE environment_steps SET status = 'kept' WHERE version_id = ? AND number <= ?";
     await execute(tx, sql, [id, kept.number]);
   }
-  if (steps.every(({ number }) => kept !== undefined && number <= kept.number)) return;
+  if (areAll) return;
   await roomFor(tx, { spaceId, id: builder }, {}, config);
   const sql = 'SELECT name FROM environments WHERE id = ?';
   const [environment] = await select<{ name: string }>(tx, sql, [version.environmentId]);
   const homeSaveId = kept?.saveId ?? version.saveId;
-  const row = { name: `Build of ${environment?.name} v${version.number}`, base: 'debian', homeSaveId, hasDrive: false };
+  const row = {
+    name: `Build of ${environment?.name} v${version.number}`,
+    base: 'debian',
+    image: version.image,
+    homeSaveId,
+    hasDrive: false,
+  };
   await insertComputer(tx, { id: builder, spaceId, createdBy: version.createdBy, row });
 }
 
@@ -97,15 +111,17 @@ async function decide(
   return { do: 'save', number, hostId: builder.hostId };
 }
 
-/** Notes why the computer of a build cannot run yet. */
+/** Notes why the computer of a build cannot run yet. Returns whether that is news. */
 export async function noteBuildWaits(
   { database }: Pick<EnvironmentDeps, 'database'>,
   versionId: string,
   code: string,
-): Promise<void> {
-  await transaction(database, async (tx) => {
+): Promise<boolean> {
+  return transaction(database, async (tx) => {
     const version = await lockVersion(tx, versionId);
-    if (version?.status === 'building' && version.waitsFor !== code) await setWaitsFor(tx, versionId, code);
+    if (version?.status !== 'building' || version.waitsFor === code) return false;
+    await setWaitsFor(tx, versionId, code);
+    return true;
   });
 }
 

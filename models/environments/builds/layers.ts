@@ -3,15 +3,28 @@ import { lockSave } from '../../computers/saveRows.ts';
 import { loosen } from '../../computers/saves.ts';
 import { execute, select } from '../../database/sql.ts';
 import type { Version } from '../version.ts';
-import type { StepRow } from './stepRows.ts';
+import { isBase, type StepRow } from './stepRows.ts';
 
 type Step = Pick<StepRow, 'digest' | 'number'>;
+
+/**
+ * How far the steps of a build, which are in order, are kept from earlier builds: the last of them with its save, and
+ * whether that is all. Without the cache, only what makes the root file system is taken from there.
+ */
+export async function keptSteps(
+  tx: Transaction,
+  { spaceId, withoutCache }: Pick<Version, 'spaceId' | 'withoutCache'>,
+  steps: readonly Step[],
+): Promise<{ kept: { number: number; saveId: string } | undefined; areAll: boolean }> {
+  const kept = await lastKept(tx, spaceId, withoutCache ? steps.filter(isBase) : steps);
+  return { kept, areAll: steps.every(({ number }) => kept !== undefined && number <= kept.number) };
+}
 
 /**
  * The last of these steps, which are in order, whose result is kept, with its save. The save is locked. That the result
  * is kept counts as used now.
  */
-export async function lastKept(
+async function lastKept(
   tx: Transaction,
   spaceId: string,
   steps: readonly Step[],

@@ -8,7 +8,7 @@ import type { BaseName, ComputerSpec } from '../../types.ts';
 import { driverOf, type HostContext, usualDriver } from '../context.ts';
 import { describeRoom, isDiskFull, leastForHome } from '../disks/disks.ts';
 import { HostError, within } from '../hostErrors.ts';
-import { baseVolume, computerLayout, rootIn } from '../layout.ts';
+import { baseVolume, computerLayout, imageVolume, rootIn } from '../layout.ts';
 import { giveFolder, makeComputerDir } from '../machine/setUp.ts';
 import { requireSystems, usersFor } from '../machine/systems.ts';
 import { type ComputerRecord, type ComputerRun, isHosted, lastingOf, readRecord, writeRecord } from '../records.ts';
@@ -100,7 +100,7 @@ export function newRun(spec: ComputerSpec): ComputerRun {
 /** Makes a computer's user, folder and home if they are missing, and sets its limits. */
 async function makeComputer(
   context: HostContext,
-  { computerId, limits, base: wanted }: ComputerSpec,
+  { computerId, limits, base: wanted, image }: ComputerSpec,
   known: ComputerRecord | undefined,
 ): Promise<ComputerRecord> {
   const { layout, disks } = context;
@@ -118,7 +118,7 @@ async function makeComputer(
     await disks.create(paths.home, {
       ...ownerOf(record),
       limitMiB: limits.diskMiB,
-      from: base && volumeOf(context, base),
+      from: base === undefined || existsSync(paths.home) ? undefined : volumeOf(context, base, image),
     });
     writeRecord(layout, record);
   }
@@ -131,9 +131,10 @@ export function ownerOf({ uid, base }: ComputerRecord): { uid: number | undefine
   return { uid: base === undefined ? (uid ?? undefined) : undefined };
 }
 
-function volumeOf(context: HostContext, base: BaseName): string {
-  const volume = baseVolume(context.layout, base);
-  if (!existsSync(volume)) throw new HostError('BASE_FAILED', `${base} is not made yet`);
+/** What a computer without files begins with. */
+function volumeOf({ layout }: HostContext, base: BaseName, image: string | undefined): string {
+  const volume = image === undefined ? baseVolume(layout, base) : imageVolume(layout, image);
+  if (!existsSync(volume)) throw new HostError('BASE_FAILED', `${image ?? base} is not made yet`);
   return volume;
 }
 
