@@ -21,7 +21,9 @@ type RemoteMethod =
   | 'inspect'
   | 'list'
   | 'sweep'
-  | 'prepareBase';
+  | 'prepareBase'
+  | 'prepareImage'
+  | 'resolveImage';
 
 type SaveMethod = 'changed' | 'kept' | 'take' | 'keepOnly' | 'readTo' | 'fillFrom';
 
@@ -125,6 +127,8 @@ export async function startHostProcess(options: ProcessOptions = {}): Promise<Re
     'list',
     'sweep',
     'prepareBase',
+    'prepareImage',
+    'resolveImage',
   ];
   const saveMethods: SaveMethod[] = ['changed', 'kept', 'take', 'keepOnly', 'readTo', 'fillFrom'];
   const callsOf = (names: HostCall['method'][]) =>

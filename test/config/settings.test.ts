@@ -56,6 +56,13 @@ test.each([
   [{ ATRIUM_REDIS_URL: 'localhost:6379' }, redisLine],
   [{ ATRIUM_REDIS_URL: 'redis://:top/secret@host' }, redisLine],
   [{ ATRIUM_REDIS_URL: 'rediss://user:word@host:6380/2' }, 'none'],
+  [{ ATRIUM_IMAGE_REGISTRIES: 'https://a.example' }, /^ATRIUM_IMAGE_REGISTRIES is not right: hosts like/],
+  [{ ATRIUM_IMAGE_REGISTRIES: 'a.example/team' }, /^ATRIUM_IMAGE_REGISTRIES is not right: hosts like/],
+  [{ ATRIUM_IMAGE_REGISTRIES: 'a.example, localhost:5000,[::1]:5000' }, 'none'],
+  [
+    { ATRIUM_IMAGE_REGISTRIES: 'a.example', ATRIUM_IMAGE_REGISTRIES_INSECURE: 'b.example' },
+    'ATRIUM_IMAGE_REGISTRIES_INSECURE names b.example, which ATRIUM_IMAGE_REGISTRIES does not name.',
+  ],
   [{ ATRIUM_S3_ENDPOINT: 'localhost:9000' }, 'ATRIUM_S3_ENDPOINT is not right: an address like https://host:port.'],
 ])('loadConfig checks %j', (settings, line) => {
   expect(lineFor(settings)).toEqual(typeof line === 'string' ? line : expect.stringMatching(line));

@@ -44,6 +44,8 @@ const host: ComputerHost = {
   drivers: ['bubblewrap'],
   bases: [],
   prepareBase: async () => undefined,
+  prepareImage: async () => undefined,
+  resolveImage: () => Promise.reject(new HostError('IMAGES_OFF', 'There are no images.')),
   async start({ computerId, generation, env }) {
     await asked('start', computerId, `${generation} ${Object.keys(env).join(',')}`);
     const now = new Date().toISOString();

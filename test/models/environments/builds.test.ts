@@ -347,23 +347,30 @@ test('The logs of the oldest builds go once those of the space take too much', a
   expect((await left(more))[1]).toBe(40);
 });
 
-test('A build fails when its computer is deleted, or when there is no room for one', async () => {
-  const { make, next, run, builder, operation, spaceId } = await build();
+test('A build fails when its computer is deleted, or when there is no room for one any more', async () => {
+  const { make, next, run, builder, operation, walk, again, spaceId } = await build();
   const { pool } = environment.database;
   const { versionId } = await make();
   await next(versionId);
   await run(versionId, 1);
   await pool.query('UPDATE computers SET deleted_at = NOW(3) WHERE id = ?', [(await builder(versionId))?.id]);
   expect(await next(versionId)).toMatchObject({ badEnd: { code: 'BUILDER_DELETED' } });
+  const known = await make();
+  await walk(known.versionId);
+  const other = await make([{ run: 'other' }]);
   const of = { space_id: spaceId, name: 'C', env_names: '[]', status: 'created', status_at: new Date(), generation: 0 };
   for (let count = 0; count < 20; count++) {
     await insertRows(environment.database, {
       computers: { ...of, id: newId('computer'), created_at: new Date() },
     });
   }
-  const other = await make();
   expect(await next(other.versionId)).toMatchObject({ badEnd: { code: 'TOO_MANY_COMPUTERS' } });
   expect(await operation(other.versionId)).toBe('TOO_MANY_COMPUTERS');
+  // Later builds are refused when they are asked for, unless they need no computer.
+  const full = { code: 'TOO_MANY_COMPUTERS', quota: { limit: 20, used: expect.any(Number) } };
+  await expect(again(other.id)).rejects.toMatchObject(full);
+  await expect(again(known.id, true)).rejects.toMatchObject(full);
+  expect(await walk(await again(known.id))).toMatchObject({ ran: [], end: 'ready' });
 });
 
 test('A build that has ended ends once', async () => {

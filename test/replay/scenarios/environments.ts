@@ -2,6 +2,9 @@ import type { RowDataPacket } from 'mysql2/promise';
 import type { Database } from '../../../models/database/database.ts';
 import type { TestComputer } from '../../builders/computer.ts';
 import { environmentsOf } from '../../builders/environments.ts';
+import { imageWith, smallRoot, tarOf } from '../../builders/images.ts';
+import { type FakeRegistry, startFakeRegistry } from '../../fakes/registry.ts';
+import { getImagePrograms } from '../../support/imagePrograms.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { onHost } from './onHost.ts';
 import type { Scenario } from './scenario.ts';
@@ -35,15 +38,41 @@ export const environmentScenarios: Scenario[] = [
       room(),
     ),
   },
+  fromImage(),
 ];
+
+/** A build that asks a registry first, of an image that this has. */
+function fromImage(): Scenario {
+  let registry: FakeRegistry;
+  const { environment, run } = onHost(
+    async (computer) => {
+      const base = registry.put('team/tools', '1', imageWith([tarOf(smallRoot())], { WorkingDir: '/srv' }));
+      await build(computer, [{ run: 'echo one' }], base);
+      await registry[Symbol.asyncDispose]();
+    },
+    ended,
+    'buildEnvironment',
+    room(),
+  );
+  return {
+    name: 'buildEnvironment/image',
+    async environment() {
+      await getImagePrograms();
+      registry = await startFakeRegistry();
+      const { host } = registry;
+      return { ...(await environment?.()), ATRIUM_IMAGE_REGISTRIES: host, ATRIUM_IMAGE_REGISTRIES_INSECURE: host };
+    },
+    run,
+  };
+}
 
 function room() {
   return { ATRIUM_COMPUTERS_IMAGE_MIB: '6144' };
 }
 
-async function build({ user }: TestComputer, steps: object[]): Promise<void> {
+async function build({ user }: TestComputer, steps: object[], base = 'debian'): Promise<void> {
   const environments = environmentsOf(user);
-  const { id } = await environments.make({ name: 'tools', steps });
+  const { id } = await environments.make({ name: 'tools', base, steps });
   await environments.built(id);
 }
 
