@@ -44,11 +44,10 @@ export const environmentScenarios: Scenario[] = [
 /** A build that asks a registry first, of an image that this has. */
 function fromImage(): Scenario {
   let registry: FakeRegistry;
-  const { environment, run } = onHost(
+  const { environment: ofHost, run } = onHost(
     async (computer) => {
       const base = registry.put('team/tools', '1', imageWith([tarOf(smallRoot())], { WorkingDir: '/srv' }));
       await build(computer, [{ run: 'echo one' }], base);
-      await registry[Symbol.asyncDispose]();
     },
     ended,
     'buildEnvironment',
@@ -60,9 +59,11 @@ function fromImage(): Scenario {
       await getImagePrograms();
       registry = await startFakeRegistry();
       const { host } = registry;
-      return { ...(await environment?.()), ATRIUM_IMAGE_REGISTRIES: host, ATRIUM_IMAGE_REGISTRIES_INSECURE: host };
+      const own = typeof ofHost === 'function' ? await ofHost() : ofHost;
+      return { ...own, ATRIUM_IMAGE_REGISTRIES: host, ATRIUM_IMAGE_REGISTRIES_INSECURE: host };
     },
     run,
+    close: () => registry[Symbol.asyncDispose](),
   };
 }
 
