@@ -12,8 +12,8 @@ export const folderInside = '/work';
 export const credentialsInside = '/run/credentials.json';
 
 interface ConfinedProgram {
-  /** The program works in this folder, in which files belong to the users that they have in an image. */
-  folder: string;
+  /** A folder of the homes' file system, in which the program works. Files there have the owners that it gives them. */
+  folder?: string;
   command: readonly string[];
   /** Whether it reaches the host's network. */
   hasNetwork: boolean;
@@ -59,7 +59,7 @@ export async function runConfined(context: HostContext, program: ConfinedProgram
     writeFileSync(credentials, program.credentials ?? '{}', { mode: 0o600 });
     mkdirSync(target, { mode: 0o700 });
     const inner = [prlimit, ...limits, '--', bwrap, ...sandboxArguments(target, program), '--', ...program.command];
-    const words = [filter, credentials, mounter[0] ?? '', program.folder, target, String(first), ...inner];
+    const words = [filter, credentials, mounter[0] ?? '', program.folder ?? '', target, String(first), ...inner];
     const [file = '', ...args] = [setpriv, '--pdeathsig', 'KILL', ...ownView, '/bin/sh', '-c', script, 'sh', ...words];
     const { timeoutMs, signal } = program;
     return await run(file, args, { timeoutMs, signal });
@@ -71,9 +71,9 @@ export async function runConfined(context: HostContext, program: ConfinedProgram
 
 /** Mounts the folder with the owners that it has inside, and becomes the program as their root. */
 const script = `filter="$1" credentials="$2" agent="$3" folder="$4" target="$5" first="$6"; shift 6
-"$agent" mount "$folder" "$target" "$first" && exec "$agent" users "$first" "$@" 3< "$filter" 4< "$credentials"`;
+{ [ -z "$folder" ] || "$agent" mount "$folder" "$target" "$first"; } && exec "$agent" users "$first" "$@" 3< "$filter" 4< "$credentials"`;
 
-function sandboxArguments(target: string, { hasNetwork, credentials }: ConfinedProgram): string[] {
+function sandboxArguments(target: string, { folder, hasNetwork, credentials }: ConfinedProgram): string[] {
   const temporary = (path: string) => ['--size', String(temporaryBytes), '--tmpfs', path];
   return [
     ...['--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup-try'],
@@ -86,7 +86,8 @@ function sandboxArguments(target: string, { hasNetwork, credentials }: ConfinedP
     ...['--proc', '/proc', '--dev', '/dev', ...temporary('/tmp'), ...temporary('/run'), ...temporary('/var')],
     ...['--dir', '/var/tmp'],
     ...(credentials === undefined ? [] : ['--ro-bind-data', '4', credentialsInside]),
-    ...['--bind', target, folderInside, '--chdir', folderInside, '--remount-ro', '/'],
+    ...(folder === undefined ? ['--chdir', '/tmp'] : ['--bind', target, folderInside, '--chdir', folderInside]),
+    ...['--remount-ro', '/'],
     ...['--cap-drop', 'ALL', ...capabilities.flatMap((name) => ['--cap-add', `CAP_${name}`])],
     ...['--seccomp', '3'],
   ];

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ImageName, pinnedImage } from '../../../../base/imageNames.ts';
 import { ensureHome } from '../../drivers/bubblewrap/mountPoints.ts';
@@ -53,12 +53,10 @@ export class Images {
   /** Asks a registry for the digest and the settings of an image. */
   async resolve(image: string, signal?: AbortSignal): Promise<{ digest: string; config: ImageConfig }> {
     const { name, ...given } = this.#require(image);
-    const { layout, deadlines } = this.#context;
-    mkdirSync(layout.images, { recursive: true, mode: 0o711 });
-    const folder = mkdtempSync(join(layout.images, 'ask-'));
+    const timeoutMs = 2 * this.#context.deadlines.registryMs;
     const inspect = (flag: string, source: string) =>
       this.#skopeo(
-        { ...given, name, folder, signal, timeoutMs: 2 * deadlines.registryMs },
+        { ...given, name, signal, timeoutMs },
         { does: 'inspect', flags: ['--retry-times', '1', '--no-tags', flag], places: [`docker://${source}`] },
       );
     try {
@@ -72,8 +70,6 @@ export class Images {
     } catch (error) {
       signal?.throwIfAborted();
       throw imageFailure(error);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
     }
   }
 
@@ -146,13 +142,13 @@ export class Images {
       name: ImageName;
       registries: RegistryOptions;
       programs: ImagePrograms;
-      folder: string;
+      folder?: string;
       signal: AbortSignal | undefined;
       timeoutMs: number;
     },
     { does, flags, places }: { does: 'inspect' | 'copy'; flags: string[]; places: string[] },
   ): Promise<string> {
-    const { name, registries, programs, folder, timeoutMs } = given;
+    const { name, registries, programs, timeoutMs } = given;
     const credentials = credentialsFor(name, registries);
     const prefix = does === 'copy' ? '--src-' : '--';
     const auth = credentials === undefined ? [`${prefix}no-creds`] : ['--authfile', credentialsInside];
@@ -162,9 +158,10 @@ export class Images {
     const reason = new HostError('REGISTRY_TIMED_OUT', `the registry took longer than ${timeoutMs / 1_000} s`);
     const timer = setTimeout(() => late.abort(reason), timeoutMs);
     const signal = given.signal === undefined ? late.signal : AbortSignal.any([given.signal, late.signal]);
+    const where = given.folder === undefined ? {} : { folder: given.folder };
     const most = { timeoutMs: timeoutMs + marginMs, signal };
     try {
-      return await runConfined(this.#context, { folder, command, hasNetwork: true, credentials, ...most });
+      return await runConfined(this.#context, { ...where, command, hasNetwork: true, credentials, ...most });
     } finally {
       clearTimeout(timer);
     }
