@@ -1,4 +1,5 @@
-import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/activity';
+import { ApplicationFailureCategory } from '@temporalio/common';
 import { DomainError } from '../../base/errors.ts';
 import type { HostClient } from '../../integrations/computers/hostClient.ts';
 import { maskedOutput } from '../../integrations/computers/output/maskedOutput.ts';

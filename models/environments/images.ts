@@ -46,7 +46,8 @@ const userForm = /^[a-z_0-9][a-z0-9_-]{0,31}(:[a-z_0-9][a-z0-9_-]{0,31})?$/;
 /** Variables, folder and user of an image become the first steps. What an environment cannot have is left out. */
 export function beginWith(name: ImageName, { digest, config }: ResolvedImage): ImageBegin {
   const warnings = config.starts.map((instruction) => `The image’s ${instruction} has no meaning here.`);
-  const leaveOut = (what: string) => void warnings.push(`The image’s ${what}, so it is left out.`.slice(0, mostLetters));
+  const leaveOut = (what: string) =>
+    void warnings.push(`The image’s ${what}, so it is left out.`.slice(0, mostLetters));
   const env = variablesOf(config.env, leaveOut);
   const steps: EnvironmentStep[] = Object.keys(env).length === 0 ? [] : [{ env }];
   const workdir = posix.resolve('/', config.workdir);

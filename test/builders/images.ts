@@ -44,7 +44,13 @@ function partsOf({ name, kind = 'file', content = '', target = '', mode, uid = 0
   put('ustar\u000000', 257);
   put(octal(1, 7), 329);
   put(octal(3, 7), 337);
-  put(`${octal(header.reduce((sum, byte) => sum + byte, 0), 6)} `, 148);
+  put(
+    `${octal(
+      header.reduce((sum, byte) => sum + byte, 0),
+      6,
+    )} `,
+    148,
+  );
   return [header, body, pad(body.length)];
 }
 
@@ -92,7 +98,9 @@ export function smallRoot(): LayerEntry[] {
   for (const name of programs) {
     const path = findProgram(name, { PATH: '/usr/bin:/bin' }) ?? '';
     files.set(`usr/bin/${name}`, path);
-    for (const [, library = ''] of execFileSync('ldd', [path]).toString().matchAll(/(\/\S+) \(0x/g)) {
+    for (const [, library = ''] of execFileSync('ldd', [path])
+      .toString()
+      .matchAll(/(\/\S+) \(0x/g)) {
       files.set(join('usr', library.replace(/^\/usr/, '')), library);
     }
   }
@@ -103,9 +111,7 @@ export function smallRoot(): LayerEntry[] {
   }
   return [
     ...[...folders].sort().map((name): LayerEntry => ({ name: `${name}/`, kind: 'folder' })),
-    ...['bin', 'lib', 'lib64', 'sbin'].map(
-      (name): LayerEntry => ({ name, kind: 'symlink', target: `usr/${name}` }),
-    ),
+    ...['bin', 'lib', 'lib64', 'sbin'].map((name): LayerEntry => ({ name, kind: 'symlink', target: `usr/${name}` })),
     ...[...files].map(([name, from]) => ({ name, mode: 0o755, content: readFileSync(realpathSync(from)) })),
     { name: 'etc/passwd', content: 'root:x:0:0:root:/root:/bin/sh\napp:x:1000:1000::/srv:/bin/sh\n' },
     { name: 'etc/group', content: 'root:x:0:\napp:x:1000:\n' },

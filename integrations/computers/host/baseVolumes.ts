@@ -13,7 +13,11 @@ import { startFailure } from './life/start.ts';
 export async function makeBaseVolume(
   { disks, layout }: HostContext,
   volume: string,
-  { limitMiB, fill, failed }: { limitMiB?: number; fill(draft: string): Promise<void>; failed(error: unknown): HostError },
+  {
+    limitMiB,
+    fill,
+    failed,
+  }: { limitMiB?: number; fill(draft: string): Promise<void>; failed(error: unknown): HostError },
   signal: AbortSignal,
 ): Promise<void> {
   mkdirSync(layout.bases, { recursive: true, mode: 0o700 });

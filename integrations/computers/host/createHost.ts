@@ -8,8 +8,8 @@ import { Drives } from './drives/drives.ts';
 import { FileSandboxes, type SandboxWork } from './files/fileSandboxes.ts';
 import type { Host, HostDeadlines, HostOptions } from './host.ts';
 import { HostError } from './hostErrors.ts';
-import { Images } from './images/images.ts';
 import { takeLock } from './hostLock.ts';
+import { Images } from './images/images.ts';
 import { Lanes } from './lanes.ts';
 import { computerLayout, hostLayout, isComputerId } from './layout.ts';
 import { end, isRunning } from './life/end.ts';
@@ -187,7 +187,7 @@ export async function createHost(given: HostOptions): Promise<Host> {
     },
     get bases() {
       if ('missing' in context.systems) return [];
-      return images.areOffered ? [...baseNames, 'image'] : baseNames;
+      return images.areOffered ? [...baseNames, 'image' as const] : baseNames;
     },
     prepareBase: (base, signal) => bases.prepare(base, signal),
     resolveImage: (image, signal) => images.resolve(image, signal),

@@ -66,14 +66,17 @@ function imageTests(): void {
     const built = await environments.built(id);
     expect(built).toMatchObject({ base: name, status: 'ready', latest: { error: null } });
     expect(built.latest.image).toBe(`${registry.host}/${repository}@${image.digest}`);
-    expect(built.latest.steps.map(({ step }) => Object.keys(step)[0])).toEqual(
-      ['env', 'workdir', 'user', 'env', 'user', 'run', 'user'],
-    );
-    expect(built.latest.steps.map(({ status }) => status)).toEqual(Array(7).fill('done'));
-    expect(built.latest.warnings).toEqual([
-      expect.stringContaining('CMD'),
-      expect.stringContaining('LD_PRELOAD'),
+    expect(built.latest.steps.map(({ step }) => Object.keys(step)[0])).toEqual([
+      'env',
+      'workdir',
+      'user',
+      'env',
+      'user',
+      'run',
+      'user',
     ]);
+    expect(built.latest.steps.map(({ status }) => status)).toEqual(Array(7).fill('done'));
+    expect(built.latest.warnings).toEqual([expect.stringContaining('CMD'), expect.stringContaining('LD_PRELOAD')]);
     const response = await user.fetch(computers(), { method: 'POST', body: { environmentId: id } });
     const computer = computerOf(user, ((await response.json()) as { id: string }).id);
     const seen = await computer.exec('echo $FROM_IMAGE$OWN; pwd; id -un; cat /opt/copy; stat -c %U ~; touch ~/own');
@@ -105,15 +108,22 @@ function imageTests(): void {
         return name;
       },
     ],
-  ])('A build fails with %s', async (code, nameOf) => {
-    const { id } = await environments.make({ name: code.toLowerCase().replaceAll('_', '-'), base: nameOf() });
-    const failed = await environments.built(id);
-    expect(failed).toMatchObject({ status: 'failed', readyVersion: null, latest: { error: { code } } });
-    expect(failed.latest.error?.detail).not.toBe('');
-    expect((await environments.send('DELETE', `/${id}`)).status).toBe(204);
-    const left = async () => (await user.get<{ data: { name: string }[] }>(computers())).data;
-    await waitFor('the computer of the build to go', async () => !(await left()).some(({ name }) => /^Build/.test(name)));
-  }, 600_000);
+  ])(
+    'A build fails with %s',
+    async (code, nameOf) => {
+      const { id } = await environments.make({ name: code.toLowerCase().replaceAll('_', '-'), base: nameOf() });
+      const failed = await environments.built(id);
+      expect(failed).toMatchObject({ status: 'failed', readyVersion: null, latest: { error: { code } } });
+      expect(failed.latest.error?.detail).not.toBe('');
+      expect((await environments.send('DELETE', `/${id}`)).status).toBe(204);
+      const left = async () => (await user.get<{ data: { name: string }[] }>(computers())).data;
+      await waitFor(
+        'the computer of the build to go',
+        async () => !(await left()).some(({ name }) => /^Build/.test(name)),
+      );
+    },
+    600_000,
+  );
 
   test('Another registry is refused, and another tenant finds nothing', async () => {
     const refused = await environments.send('POST', '', { name: 'a', base: 'other.example.org/a:1' });

@@ -81,7 +81,10 @@ describe('images of registries', () => {
     const blobs = registry.requests.filter((path) => path.includes('/blobs/') && path.includes('image1/'));
     expect(blobs.length).toBeLessThanOrEqual(image.blobs.size + 2);
     const { client, computerId } = await start(pinned);
-    const { stdout, stderr } = await runOn(client, 'id -u; whoami; cat /srv/file; stat -c "%u:%g %a" /srv/file /home/user');
+    const { stdout, stderr } = await runOn(
+      client,
+      'id -u; whoami; cat /srv/file; stat -c "%u:%g %a" /srv/file /home/user',
+    );
     expect([stdout, stderr]).toEqual(['0\nroot\nof the image\n1000:1000 640\n0:0 755\n', '']);
     await runOn(client, 'echo changed > /srv/file');
     await host.stop(computerId);
@@ -145,7 +148,11 @@ describe('images of registries', () => {
         { name: 'srv/null', kind: 'device', mode: 0o666 },
         { name: 'srv/disk', kind: 'disk', mode: 0o666 },
         { name: 'srv/pipe', kind: 'fifo' },
-        { name: 'usr/bin/rootsh', mode: 0o4755, content: small.find(({ name }) => name === 'usr/bin/id')?.content ?? '' },
+        {
+          name: 'usr/bin/rootsh',
+          mode: 0o4755,
+          content: small.find(({ name }) => name === 'usr/bin/id')?.content ?? '',
+        },
       ]),
     );
     const { client } = await start(pinned);
@@ -159,7 +166,11 @@ describe('images of registries', () => {
 
   it.each<[string, string, () => TestImage]>([
     ['IMAGE_UNSUPPORTED', 'owners that computers do not have', () => layered([{ name: 'srv/a', uid: 70_000 }])],
-    ['IMAGE_UNSUPPORTED', 'a root that is a link', () => imageWith([tarOf([{ name: './', kind: 'symlink', target: '/' }])])],
+    [
+      'IMAGE_UNSUPPORTED',
+      'a root that is a link',
+      () => imageWith([tarOf([{ name: './', kind: 'symlink', target: '/' }])]),
+    ],
     ['IMAGE_DAMAGED', 'a layer that is no archive', () => imageWith([Buffer.from('x'.repeat(2_048))])],
   ])('are refused with %s for %s', async (code, _what, make) => {
     const { pinned } = put(make());

@@ -98,6 +98,7 @@ async function build() {
     const ran: number[] = [];
     for (let saveId: string | null = null; ; ) {
       const next = await nextOfBuild(environment, versionId);
+      if (next.do === 'resolve') throw new Error('These builds have no images.');
       if (next.do === 'rest') return { ran, saveId, end: next.badEnd?.code ?? (await version(versionId)).status };
       if (next.do === 'run') {
         ran.push(next.number);

@@ -1,5 +1,6 @@
 import { newId } from '../../../base/ids.ts';
 import { imageNameOf } from '../../../base/imageNames.ts';
+import { findComputer } from '../../../models/computers/computer.ts';
 import { createComputers } from '../../../models/computers/computers.ts';
 import { reportHost } from '../../../models/computers/hosts.ts';
 import { nextOfBuild, noteStepBegun, noteStepEnd } from '../../../models/environments/builds/builds.ts';
@@ -9,7 +10,6 @@ import { buildAgain, createEnvironment, updateEnvironment } from '../../../model
 import { beginWith, type ResolvedImage } from '../../../models/environments/images.ts';
 import type { EnvironmentStep } from '../../../models/environments/steps.ts';
 import { builderOf, findVersion } from '../../../models/environments/version.ts';
-import { findComputer } from '../../../models/computers/computer.ts';
 import { openEnvelope } from '../../../models/identity/index.ts';
 import { buildIdentity, buildSpace, buildUser } from '../../builders/identity.ts';
 import { insertRows } from '../../builders/rows.ts';
@@ -32,11 +32,7 @@ describe('what an image says of processes', () => {
     expect(begin({ ...said, starts: ['ENTRYPOINT', 'CMD'] })).toEqual({
       image: `${registry}/team/tools@${digestOf('a')}`,
       origin: `image ${digestOf('a')}`,
-      steps: [
-        { env: { PATH: '/opt/bin:/bin', EMPTY: '', A: 'b=c' } },
-        { workdir: '/srv/app' },
-        { user: 'app:staff' },
-      ],
+      steps: [{ env: { PATH: '/opt/bin:/bin', EMPTY: '', A: 'b=c' } }, { workdir: '/srv/app' }, { user: 'app:staff' }],
       warnings: ['The image’s ENTRYPOINT has no meaning here.', 'The image’s CMD has no meaning here.'],
     });
     expect(begin({ workdir: 'srv/../app/', user: '1000' }).steps).toEqual([{ workdir: '/app' }, { user: '1000' }]);

@@ -63,7 +63,7 @@ function fromImage(): Scenario {
       return { ...own, ATRIUM_IMAGE_REGISTRIES: host, ATRIUM_IMAGE_REGISTRIES_INSECURE: host };
     },
     run,
-    close: () => registry[Symbol.asyncDispose](),
+    close: async () => registry[Symbol.asyncDispose](),
   };
 }
 

@@ -22,7 +22,10 @@ export function readConfig(text: string): ImageConfig {
   const { architecture, os, config } = JSON.parse(text) as GivenConfig;
   const own = architectures[process.arch];
   if (architecture !== own || os !== 'linux') {
-    throw new HostError('IMAGE_UNSUPPORTED', `the image is for ${String(os)}/${String(architecture)}, not linux/${own}`);
+    throw new HostError(
+      'IMAGE_UNSUPPORTED',
+      `the image is for ${String(os)}/${String(architecture)}, not linux/${own}`,
+    );
   }
   const starts = [config?.Entrypoint, config?.Cmd].map((words) => Array.isArray(words) && words.length > 0);
   return {

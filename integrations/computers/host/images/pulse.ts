@@ -15,7 +15,9 @@ export class Pulse implements Disposable {
       const count = look();
       if (count !== seen.count) seen = { count, atMs: performance.now() };
       else if (performance.now() - seen.atMs >= silentMs) {
-        this.#stopping.abort(new HostError('REGISTRY_TIMED_OUT', `the registry said nothing for ${silentMs / 1_000} s`));
+        this.#stopping.abort(
+          new HostError('REGISTRY_TIMED_OUT', `the registry said nothing for ${silentMs / 1_000} s`),
+        );
       }
     }, silentMs / 4);
     this.#timer.unref();
