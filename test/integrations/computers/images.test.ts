@@ -180,9 +180,9 @@ describe('images of registries', () => {
   });
 
   it('have a limit for their bytes and files', async () => {
-    await using other = await buildHost(hostWith({ mostMiB: 64 }));
-    const bytes = put(imageWith([tarOf([{ name: 'zeros', content: Buffer.alloc(200 * 1_048_576) }])]));
-    const names = Array.from({ length: 120_000 }, (_, index) => ({ name: `d/${index}`, content: 'x' }));
+    await using other = await buildHost(hostWith({ mostMiB: 16 }));
+    const bytes = put(imageWith([tarOf([{ name: 'zeros', content: Buffer.alloc(64 * 1_048_576) }])]));
+    const names = Array.from({ length: 60_000 }, (_, index) => ({ name: `d/${index}`, content: 'x' }));
     const files = put(imageWith([tarOf(names)]));
     for (const { pinned } of [bytes, files]) {
       await expect(other.host.prepareImage(pinned)).rejects.toMatchObject({ code: 'IMAGE_TOO_LARGE' });
@@ -262,7 +262,7 @@ describe('images of registries', () => {
     });
 
     it.each(['silent', 'midway'] as const)('do not wait for ever (%s)', async (how) => {
-      const { tagged, pinned, repository } = put(layered([{ name: 'srv/a', content: Buffer.alloc(100_000) }]));
+      const { tagged, pinned, repository } = put(layered([{ name: `srv/${how}`, content: Buffer.alloc(100_000) }]));
       registry.hang(new RegExp(`${repository}/manifests/`));
       expect(await code(host.resolveImage(tagged))).toBe('REGISTRY_TIMED_OUT');
       registry.release();
