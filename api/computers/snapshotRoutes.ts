@@ -28,9 +28,10 @@ export function snapshotRoutes(deps: RouteDeps) {
 
   router.post('/api/spaces/:spaceId/computers/:computerId/snapshots', async (req, res) => {
     const { spaceId, computerId } = pathOf<'createComputerSnapshot'>(req);
-    const { name } = bodyOf<'createComputerSnapshot'>(req) ?? {};
+    const { name, memory: hasMemory = false } = bodyOf<'createComputerSnapshot'>(req) ?? {};
     await makeOnce<'createComputerSnapshot'>(deps, req, res, 'computerSnapshot', async (id) => {
-      const operation = await askForSnapshot(deps, { spaceId, computerId, id, name, actor: actorOf(req) });
+      const order = { spaceId, computerId, id, name, hasMemory, actor: actorOf(req) };
+      const operation = await askForSnapshot(deps, order);
       const outcome = operation && (await outcomeOf(deps, req, operation));
       if (outcome instanceof GoesOn) return outcome;
       return presentSnapshot(await getSnapshot(database, { spaceId, snapshotId: id }));

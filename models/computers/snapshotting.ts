@@ -24,7 +24,7 @@ export type SnapshotStep = { do: 'rest' } | { do: 'take'; hostId: string };
 /**
  * Asks for a snapshot of a computer's home, in whatever state the computer is. Returns the operation, or undefined if
  * the snapshot is made. A known id returns its operation. Throws 404, 409 `COMPUTER_UNUSED`, `COMPUTER_BUSY` or
- * `TOO_MANY_SNAPSHOTS`, 503 `HOST_LOST`.
+ * `TOO_MANY_SNAPSHOTS`, 422 `MEMORY_NOT_KEPT`, 503 `HOST_LOST`.
  */
 export async function askForSnapshot(
   { database, config }: Deps,
@@ -33,14 +33,17 @@ export async function askForSnapshot(
     computerId: string;
     id: string;
     name?: string | undefined;
+    /** Whether the memory of processes must be kept too. */
+    hasMemory?: boolean;
     actor: Actor & { userId: string };
   },
 ): Promise<Operation | undefined> {
-  const { spaceId, computerId, id, actor } = request;
+  const { spaceId, computerId, id, hasMemory = false, actor } = request;
   return transaction(database, async (tx) => {
     await lockLivingSpace(tx, spaceId);
     if ((await findSnapshot(tx, id)) !== undefined) return snapshotOperation(tx, id);
     const computer = await lockComputer(tx, spaceId, computerId);
+    if (hasMemory) throw memoryNotKept();
     requireQuietHome(computer);
     const { hostId, homeSaveId } = computer;
     if (hostId === null && homeSaveId === null) {
@@ -60,6 +63,14 @@ export async function askForSnapshot(
       { kind: 'snapshotComputer', spaceId, userId: actor.userId, subjectId: id },
       tx,
     );
+  });
+}
+
+/** What an agent inside and its holder say to each other does not outlive the holder, so no driver restores processes. */
+function memoryNotKept(): DomainError {
+  const detail = 'A snapshot keeps the files of a computer. The memory of its processes cannot be kept.';
+  return new DomainError('unprocessable', 'MEMORY_NOT_KEPT', detail, {
+    errors: [{ pointer: '/memory', detail: 'cannot be kept' }],
   });
 }
 

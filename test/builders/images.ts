@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync, realpathSync } from 'node:fs';
+import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { findProgram } from '../../stack/context.ts';
@@ -88,6 +88,20 @@ export function imageWith(
     }),
   );
   return { digest: sha256(manifest), manifest, blobs };
+}
+
+/** Writes the image as an OCI layout with the tag `image`, as `skopeo` reads it. */
+export function writeLayout(folder: string, { digest, manifest, blobs }: TestImage): void {
+  const files = join(folder, 'blobs', 'sha256');
+  mkdirSync(files, { recursive: true });
+  for (const [name, bytes] of [...blobs, [digest, manifest] as const]) {
+    writeFileSync(join(files, name.replace('sha256:', '')), bytes);
+  }
+  const annotations = { 'org.opencontainers.image.ref.name': 'image' };
+  const mediaType = 'application/vnd.oci.image.manifest.v1+json';
+  const manifests = [{ mediaType, digest, size: manifest.length, annotations }];
+  writeFileSync(join(folder, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests }));
+  writeFileSync(join(folder, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}');
 }
 
 const programs = ['sh', 'cat', 'chown', 'env', 'id', 'ls', 'mkdir', 'sleep', 'stat', 'touch', 'whoami'];

@@ -309,6 +309,7 @@ test('What cannot be done is refused with its reason', async () => {
   };
   expect(await refused(`/computers/${unused.id}/snapshots`)).toEqual([409, 'COMPUTER_UNUSED']);
   expect(await refused(`/computers/${unused.id}/snapshots`, { name: '' })).toEqual([400, expect.any(String)]);
+  expect(await refused(`/computers/${unused.id}/snapshots`, { memory: true })).toEqual([422, 'MEMORY_NOT_KEPT']);
   expect(await refused(`/computers/${unused.id}/restore`)).toEqual([400, expect.any(String)]);
   const nowhere = { snapshotId: 'snp_01JAB3C4D5E6F7G8H9JKMNPQV2' };
   expect(await refused(`/computers/${unused.id}/restore`, nowhere)).toEqual([404, 'NOT_FOUND']);

@@ -1,15 +1,18 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Host } from '../../../integrations/computers/host/host.ts';
 import type { RegistryOptions } from '../../../integrations/computers/host/images/registries.ts';
 import { hostLayout, imageVolume, rootIn } from '../../../integrations/computers/host/layout.ts';
+import { canInstall } from '../../../stack/install.ts';
+import { choosePort } from '../../../stack/ports.ts';
 import { buildHost, computerSpec, runOn, startComputer, usualLimits } from '../../builders/host.ts';
 import { startHostProcess } from '../../builders/hostProcess.ts';
-import { imageWith, type LayerEntry, smallRoot, type TestImage, tarOf } from '../../builders/images.ts';
+import { imageWith, type LayerEntry, smallRoot, type TestImage, tarOf, writeLayout } from '../../builders/images.ts';
 import { type FakeRegistry, startFakeRegistry } from '../../fakes/registry.ts';
 import { temporaryFolder } from '../../support/folders.ts';
-import { getImagePrograms, missingForImages } from '../../support/imagePrograms.ts';
-import { pidsWith } from '../../support/processes.ts';
+import { getImagePrograms, getRegistryProgram, missingForImages } from '../../support/imagePrograms.ts';
+import { pidsWith, start as startProgram } from '../../support/processes.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { drivers } from './drivers.ts';
 
@@ -91,6 +94,43 @@ describe('images of registries', () => {
     await host.start(computerSpec({ computerId, generation: 2, base: 'debian', image: pinned, limits }));
     expect((await runOn(host.client(computerId), 'cat /srv/file')).stdout).toBe('changed\n');
     expect(readFileSync(join(rootOf(pinned), 'srv', 'file'), 'utf8')).toBe('of the image\n');
+  });
+
+  it('come from a real registry, in the forms of Docker and OCI, and in both compressions', async () => {
+    const program = getRegistryProgram();
+    if (program === undefined) return expect(canInstall({ environment: process.env })).toBe(false);
+    const folder = temporaryFolder();
+    const port = await choosePort();
+    const place = `127.0.0.1:${port}`;
+    const settings = { version: '0.1', http: { addr: place }, storage: { filesystem: { rootdirectory: folder } } };
+    writeFileSync(join(folder, 'config.yml'), JSON.stringify(settings));
+    const server = startProgram(program, ['serve', join(folder, 'config.yml')]);
+    try {
+      await waitFor('the registry', () =>
+        fetch(`http://${place}/v2/`).then(
+          ({ ok }) => ok,
+          () => false,
+        ),
+      );
+      const image = imageWith([tarOf(small), tarOf([{ name: 'srv/real', content: 'yes' }])], { Env: ['A=1'] });
+      writeLayout(join(folder, 'layout'), image);
+      await using other = await buildHost(hostWith({ allowed: [place], insecure: [place] }));
+      const forms = { docker: ['--format', 'v2s2'], oci: [], zstd: ['--dest-compress-format', 'zstd'] };
+      for (const [form, how] of Object.entries(forms)) {
+        const source = ['copy', '--quiet', '--dest-tls-verify=false', ...how, `oci:${folder}/layout:image`];
+        execFileSync('skopeo', ['--insecure-policy', ...source, `docker://${place}/team/tools:${form}`]);
+        const { digest, config } = await other.host.resolveImage(`${place}/team/tools:${form}`);
+        expect(config.env).toEqual(['A=1']);
+        const pinned = `${place}/team/tools@${digest}`;
+        await other.host.prepareImage(pinned);
+        expect(readFileSync(join(rootOf(pinned, other.dir), 'srv', 'real'), 'utf8')).toBe('yes');
+      }
+      const none = other.host.resolveImage(`${place}/team/none:1`);
+      await expect(none).rejects.toMatchObject({ code: 'IMAGE_NOT_FOUND' });
+    } finally {
+      server.child.kill('SIGKILL');
+      await server.exited;
+    }
   });
 
   it('lose in a layer what that hides', async () => {
