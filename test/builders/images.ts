@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { findProgram } from '../../stack/context.ts';
 
 /** An entry of a layer. Nothing about it is checked, so it may be as hostile as a test needs. */
@@ -63,13 +63,18 @@ export interface TestImage {
   blobs: Map<string, Buffer>;
 }
 
+const compressions = { gzip: gzipSync, zstd: zstdCompressSync };
+
 export const ownArchitecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
 
 /** An image with these layers, which are archives. */
 export function imageWith(
   layers: readonly Buffer[],
   config: object = {},
-  { architecture = ownArchitecture }: { architecture?: string } = {},
+  {
+    architecture = ownArchitecture,
+    compression = 'gzip',
+  }: { architecture?: string; compression?: keyof typeof compressions } = {},
 ): TestImage {
   const blobs = new Map<string, Buffer>();
   const add = (mediaType: string, bytes: Buffer) => {
@@ -84,7 +89,7 @@ export function imageWith(
       schemaVersion: 2,
       mediaType: 'application/vnd.oci.image.manifest.v1+json',
       config: add('config.v1+json', said),
-      layers: layers.map((layer) => add('layer.v1.tar+gzip', gzipSync(layer))),
+      layers: layers.map((layer) => add(`layer.v1.tar+${compression}`, compressions[compression](layer))),
     }),
   );
   return { digest: sha256(manifest), manifest, blobs };
