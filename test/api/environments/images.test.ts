@@ -56,6 +56,12 @@ function imageTests(): void {
   const blobsOf = (repository: string) =>
     registry.requests.filter((path) => path.startsWith(`/v2/${repository}/blobs/`)).length;
   const computers = () => `/api/spaces/${user.spaceId}/computers`;
+  /** The computer of a build counts until it is removed, which is after the end of the build. */
+  const buildersToGo = () =>
+    waitFor('the computers of builds to go', async () => {
+      const { data } = await user.get<{ data: { name: string }[] }>(computers());
+      return !data.some(({ name }) => name.startsWith('Build of'));
+    });
 
   test('A Dockerfile begins with an image, whose settings and files its computers have', async () => {
     const config = { Env: ['FROM_IMAGE=yes', 'LD_PRELOAD=/a.so'], WorkingDir: '/srv/app', User: 'app', Cmd: ['sh'] };
@@ -77,6 +83,7 @@ function imageTests(): void {
     ]);
     expect(built.latest.steps.map(({ status }) => status)).toEqual(Array(7).fill('done'));
     expect(built.latest.warnings).toEqual([expect.stringContaining('CMD'), expect.stringContaining('LD_PRELOAD')]);
+    await buildersToGo();
     const response = await user.fetch(computers(), { method: 'POST', body: { environmentId: id } });
     const computer = computerOf(user, ((await response.json()) as { id: string }).id);
     const seen = await computer.exec('echo $FROM_IMAGE$OWN; pwd; id -un; cat /opt/copy; stat -c %U ~; touch ~/own');
@@ -116,11 +123,7 @@ function imageTests(): void {
       expect(failed).toMatchObject({ status: 'failed', readyVersion: null, latest: { error: { code } } });
       expect(failed.latest.error?.detail).not.toBe('');
       expect((await environments.send('DELETE', `/${id}`)).status).toBe(204);
-      const left = async () => (await user.get<{ data: { name: string }[] }>(computers())).data;
-      await waitFor(
-        'the computer of the build to go',
-        async () => !(await left()).some(({ name }) => /^Build/.test(name)),
-      );
+      await buildersToGo();
     },
     600_000,
   );
@@ -145,6 +148,7 @@ function imageTests(): void {
     const { name } = put([]);
     const { id } = await environments.make({ name: 'known', base: name });
     await environments.built(id);
+    await buildersToGo();
     const made: string[] = [];
     for (;;) {
       const response = await user.fetch(computers(), { method: 'POST', body: {} });
