@@ -4,7 +4,13 @@ import { createComputers } from '../../../models/computers/computers.ts';
 import { reportHost } from '../../../models/computers/hosts.ts';
 import { collectSave, findSave } from '../../../models/computers/saveRows.ts';
 import { transaction } from '../../../models/database/database.ts';
-import { cancelBuild, failBuild, lostBuilds, nextOfBuild } from '../../../models/environments/builds/builds.ts';
+import {
+  cancelBuild,
+  failBuild,
+  lostBuilds,
+  nextOfBuild,
+  noteBuildWaits,
+} from '../../../models/environments/builds/builds.ts';
 import { countLog } from '../../../models/environments/builds/keptLogs.ts';
 import { noteStepBegun, noteStepEnd } from '../../../models/environments/builds/runningSteps.ts';
 import { keepStep, stepToSave } from '../../../models/environments/builds/savedSteps.ts';
@@ -372,6 +378,19 @@ test('A build fails when its computer is deleted, or when there is no room for o
   await expect(again(other.id)).rejects.toMatchObject(full);
   await expect(again(known.id, true)).rejects.toMatchObject(full);
   expect(await walk(await again(known.id))).toMatchObject({ ran: [], end: 'ready' });
+});
+
+test('Why a build waits is news once for each reason', async () => {
+  const { make, next, run, version } = await build();
+  const { versionId } = await make();
+  await next(versionId);
+  const note = (code: string) => noteBuildWaits(environment, versionId, code);
+  expect([await note('NO_HOST'), await note('NO_HOST'), await note('TOO_MANY_RUNNING')]).toEqual([true, false, true]);
+  expect(await version(versionId)).toMatchObject({ waitsFor: 'TOO_MANY_RUNNING' });
+  await run(versionId, 0);
+  expect(await version(versionId)).toMatchObject({ waitsFor: null });
+  await cancelBuild(environment, versionId);
+  expect(await note('NO_HOST')).toBe(false);
 });
 
 test('A build that has ended ends once', async () => {
