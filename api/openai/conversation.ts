@@ -32,15 +32,28 @@ export interface Conversation {
 }
 
 /**
+ * For the calls and results of a request together. The contract limits messages, and the calls of a message, but their
+ * product would be ten million.
+ */
+const maxCallsAndResults = 10_000;
+
+type Call = Extract<StoredPart, { type: 'dynamic-tool' }>;
+/** The calls of the last message, by their ids. */
+type Calls = Map<string, Call>;
+
+/**
  * Reads the messages of a request. Consecutive messages of one role become one message. Throws 400 for messages that no
- * conversation can have: `CONTENT_UNSUPPORTED`, `CONTENT_REQUIRED`, `TOOL_RESULT_UNKNOWN`, and those of files.
+ * conversation can have: `CONTENT_UNSUPPORTED`, `CONTENT_REQUIRED`, `TOOL_RESULT_UNKNOWN`, `TOO_MANY_TOOL_CALLS`, and
+ * those of files.
  */
 export function readConversation({ messages }: CompletionBody): Conversation {
+  refuseTooMany(messages);
   const lastAnswer = messages.findLastIndex(({ role }) => role === 'assistant');
   const instructions: string[] = [];
   const history: ImportedMessage[] = [];
   const news: StoredPart[] = [];
   const results: Conversation['results'] = [];
+  const calls: Calls = new Map();
   for (const [index, message] of messages.entries()) {
     const pointer = `/messages/${index}`;
     if (message.role === 'system' || message.role === 'developer') {
@@ -52,16 +65,19 @@ export function readConversation({ messages }: CompletionBody): Conversation {
       if (toolCallId === '') {
         throw refused('CONTENT_REQUIRED', `${pointer}/tool_call_id`, 'A tool message needs `tool_call_id`.');
       }
-      const hasCall = settle(history, { toolCallId, content });
+      const hasCall = settle(calls, { toolCallId, content });
       // The thread may know the call of a result after the last answer.
       if (index > lastAnswer) results.push({ toolCallId, content, index, hasCall });
       else if (!hasCall) throw resultUnknown(index);
     } else if (message.role === 'user') {
       const parts = partsOf(message, pointer);
       if (index > lastAnswer) news.push(...parts);
-      else add(history, 'user', parts);
+      else if (add(history, 'user', parts)) calls.clear();
     } else {
-      add(history, 'assistant', answerOf(message, pointer));
+      const parts = answerOf(message, pointer);
+      add(history, 'assistant', parts);
+      // Some programs number the calls of each answer from 0: results belong to the latest call with their id.
+      for (const part of parts) if (part.type === 'dynamic-tool') calls.set(part.toolCallId, part);
     }
   }
   const instructed = instructions.join('\n\n') || undefined;
@@ -72,18 +88,28 @@ export function readConversation({ messages }: CompletionBody): Conversation {
   return { instructions: instructed, history, news, results };
 }
 
-function add(history: ImportedMessage[], role: ImportedMessage['role'], parts: StoredPart[]): void {
-  if (parts.length === 0) return;
+function refuseTooMany(messages: readonly CompletionMessage[]): void {
+  let found = 0;
+  for (const { role, tool_calls: calls } of messages) found += (calls?.length ?? 0) + (role === 'tool' ? 1 : 0);
+  if (found > maxCallsAndResults) {
+    const detail = `A request may have ${maxCallsAndResults} tool calls and results. This one has ${found}.`;
+    throw refused('TOO_MANY_TOOL_CALLS', '/messages', detail);
+  }
+}
+
+/** Adds parts to the last message, or as the next one. Returns whether there were any. */
+function add(history: ImportedMessage[], role: ImportedMessage['role'], parts: StoredPart[]): boolean {
+  if (parts.length === 0) return false;
   const last = history.at(-1);
   if (last?.role === role) last.parts.push(...parts);
   else history.push({ role, parts });
+  return true;
 }
 
 /** Adds a tool's result to its call; false if the last message made no such call. */
-function settle(history: ImportedMessage[], { toolCallId, content }: { toolCallId: string; content: string }): boolean {
-  const last = history.at(-1)?.parts ?? [];
-  const call = last.find((part) => part.type === 'dynamic-tool' && part.toolCallId === toolCallId);
-  if (call?.type !== 'dynamic-tool') return false;
+function settle(calls: Calls, { toolCallId, content }: { toolCallId: string; content: string }): boolean {
+  const call = calls.get(toolCallId);
+  if (call === undefined) return false;
   Object.assign(call, { state: 'output-available', output: content, errorText: undefined });
   return true;
 }

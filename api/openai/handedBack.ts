@@ -40,7 +40,8 @@ export async function findHandedBack(
   // A conversation from elsewhere may have been stopped by its user before all results came.
   if (asker !== undefined || news.length === 0) requireAllInRequest(history);
   const calls = asker?.calls ?? [];
-  const lost = results.find(({ toolCallId, hasCall }) => !hasCall && !calls.some(({ id }) => id === toolCallId));
+  const known = new Set(calls.map(({ id }) => id));
+  const lost = results.find(({ toolCallId, hasCall }) => !hasCall && !known.has(toolCallId));
   if (lost !== undefined) throw resultUnknown(lost.index);
   const isElsewhere = place.thread !== undefined && named?.id !== asker?.thread.id;
   if (asker === undefined || isElsewhere) {
@@ -75,7 +76,7 @@ async function findAsker(
   results: Conversation['results'],
 ): Promise<Asker | undefined> {
   const { Thread, ToolCall, Turn } = chatModels(database);
-  const ids = results.map(({ toolCallId }) => toolCallId);
+  const ids = [...new Set(results.map(({ toolCallId }) => toolCallId))];
   const call = await ToolCall.findOne({ where: { id: ids, waitsFor: 'client' } });
   const turn = call && (await Turn.findByPk(call.turnId));
   if (turn === null || turn.userId !== caller.userId) return undefined;
