@@ -66,6 +66,8 @@ export async function beginCompletion(
   const threadId = thread?.id ?? continued?.thread.id ?? found?.threadId;
   // A thread that has messages takes no others but the new one.
   const isNew = threadId === undefined || thread?.nextTurnOrdinal === 1;
+  // Results whose calls are not in the request make sense only behind the turn that made the calls.
+  const isWhole = results.every(({ hasCall }) => hasCall) && areInline(history);
   const kept = await keepFiles(deps, caller, { history: isNew ? history : [], news }, { spaceId, threadId });
   const asked = news.length === 0 ? history : [...history, { role: 'user' as const, parts: news }];
   const intent: SendIntent = {
@@ -77,7 +79,7 @@ export async function beginCompletion(
     ...(kept.prepared !== undefined && { isPrepared: true }),
     behindOrdinal: continued?.turn.ordinal ?? found?.ordinal,
     handedBack: continued?.handedBack,
-    ...((isNew || areInline(history)) && { history: isNew ? kept.history : history }),
+    ...((isNew || isWhole) && { history: isNew ? kept.history : history }),
     parts: kept.news,
     onBusy: await onBusy(deps, thread?.activeTurnId),
     completion: { request: ofCaller, conversation: hashOfConversation(asked), attendance },

@@ -19,6 +19,10 @@ interface Message {
   tool_call_id?: string;
 }
 
+interface Refusal {
+  error?: { code: string };
+}
+
 const toolNamed = (name: string) => ({ type: 'function', function: { name, parameters: { type: 'object' } } });
 const call = { id: 'call-1', name: 'look_up', arguments: '{"of":"Ada"}' };
 
@@ -169,6 +173,20 @@ test('In a named thread the results alone are enough, and go nowhere else', asyn
   expect(rolesOf(requestsWith(product.provider, 'Alone')[0])).toEqual(['system', 'user', 'assistant', 'tool']);
   // The other thread still waits for its own.
   expect((await complete(elsewhere.results('Also alone'))).threadId).toBe(elsewhere.threadId);
+});
+
+test('Different results alone, at the same time: one is answered, and the other is no thread without its question', async () => {
+  const { results } = await asked('One of two');
+  const send = (content: string) =>
+    user.fetch('/v1/chat/completions', { method: 'POST', body: { model: 'fake-1', messages: results(content) } });
+  const answers = await Promise.all(['First of two', 'Second of two'].map(send));
+  const said = await Promise.all(answers.map(async (one) => [one.status, ((await one.json()) as Refusal).error?.code]));
+  expect(said).toContainEqual([200, undefined]);
+  // Depends on whether the other one was accepted before this one was read.
+  const refused = expect.stringMatching(/^(THREAD_HAS_GONE_ON|TOOL_RESULT_UNKNOWN)$/);
+  expect(said).toContainEqual([expect.any(Number), refused]);
+  const requests = [...requestsWith(product.provider, 'First of two'), ...requestsWith(product.provider, 'Second of two')];
+  expect(requests.map(rolesOf)).toEqual([['system', 'user', 'assistant', 'tool']]);
 });
 
 test('Results with a message of the user are answered together', async () => {
