@@ -2,7 +2,7 @@ import type { LanguageModelV4FunctionTool, LanguageModelV4ToolChoice } from '@ai
 import type { CallSettings, ModelCall } from '../../integrations/chat/modelCall.ts';
 import type { CompletionRequest } from '../../models/chat/turnContext.ts';
 import { functionTools } from '../tools/registry.ts';
-import { areaOf, isOfClient, type Tool } from '../tools/tool.ts';
+import type { Tool } from '../tools/tool.ts';
 import { tokensOfText } from './context/budget.ts';
 
 export interface OfferedTools {
@@ -31,30 +31,6 @@ export function offeredTools(byName: ReadonlyMap<string, Tool>): OfferedTools {
 function measured(byName: ReadonlyMap<string, Tool>): OfferedTools {
   const tools = functionTools(byName);
   return { tools, tokens: tokensOfText(JSON.stringify(tools)) };
-}
-
-/**
- * The tools that a step offers in a turn of OpenAI's API. The client can only run its own tools, and its `tool_choice`
- * refers to those. A choice that forces a call holds for the first step only, otherwise the turn would never end. The
- * client's tools may have any name: the space's tools of the same area are left out, since a model that is offered two
- * kinds of `browser_…` confuses them.
- */
-export function toolsOf(
-  { ownToolsOnly, toolChoice }: CompletionRequest,
-  tools: ReadonlyMap<string, Tool>,
-  step: number,
-): Map<string, Tool> {
-  const isForced = step === 0 && toolChoice !== undefined && toolChoice !== 'none';
-  const taken = new Set([...tools.values()].filter(isOfClient).map(({ name }) => areaOf(name)));
-  return new Map(
-    [...tools].filter(([name, tool]) => {
-      if (!isOfClient(tool)) {
-        return tool.runs === 'server' && ownToolsOnly !== true && !isForced && !taken.has(areaOf(name));
-      }
-      if (toolChoice === 'none') return false;
-      return !(isForced && typeof toolChoice === 'object') || toolChoice.name === name;
-    }),
-  );
 }
 
 /** The further settings of the turn's model calls. */

@@ -13,7 +13,7 @@ import { promptBudget, tokensOfText } from './context/budget.ts';
 import type { ChatDeps } from './deps.ts';
 import { audienceOf } from './endTurn.ts';
 import { ModelStep } from './modelStep.ts';
-import { offeredTools, settingsOf, toolsOf } from './offeredTools.ts';
+import { offeredTools, settingsOf } from './offeredTools.ts';
 import { buildPrompt } from './prompt.ts';
 import {
   answerEnd,
@@ -86,13 +86,12 @@ export async function runStep(
     // paid for again, and a step that continues earlier text needs that text.
     if (found.isRepeated) await opened;
     await loadContext(deps.database, turn);
-    const [settings, all, redactor, completion] = await Promise.all([
+    const [settings, tools, redactor, completion] = await Promise.all([
       asMade?.settings ?? chatSettingsOf(deps.database, turn.spaceId),
-      deps.tools.offered(turn),
+      deps.tools.offered(turn, step),
       deps.secrets.redactors.forSpace(turn.spaceId),
       completionOf(deps.database, turn),
     ]);
-    const tools = completion === undefined ? all : toolsOf(completion, all, step);
     if (step >= (settings.maxStepsPerTurn ?? Number.POSITIVE_INFINITY)) throw stepLimit();
     const model = modelOf(deps, modelId);
     const { tools: offered, tokens: toolTokens } = offeredTools(tools);

@@ -6,6 +6,7 @@ import { keepPicture } from '../../models/chat/resultPictures.ts';
 import type { TargetOfCall, ToolCall } from '../../models/chat/toolCall.ts';
 import { failedResult, type ResultChunk, succeededResult } from '../../models/chat/toolResult.ts';
 import type { Turn } from '../../models/chat/turn.ts';
+import { loadContext } from '../../models/chat/turnContext.ts';
 import { isAway } from '../../models/database/unavailable.ts';
 import { resolveSecretReferences } from '../../models/secrets/references.ts';
 import { keepAlive } from '../keepAlive.ts';
@@ -68,7 +69,8 @@ async function resultOf(
   ends: Ends,
 ): Promise<ResultChunk | undefined> {
   if (call.effect !== null) return succeededResult(call.id, call.effect.result);
-  const found = await deps.tools.find(turn, call.toolName);
+  await loadContext(deps.database, turn);
+  const found = await deps.tools.find(turn, call.step, call.toolName);
   // If an earlier run began, it may have had its effect, so a refusal of this run must say so.
   const refusal = (why: string) => failedResult(call.id, call.begunAt === null ? why : `${why} ${interrupted}`);
   if ('refused' in found) return refusal(found.refused);
@@ -78,7 +80,7 @@ async function resultOf(
   }
   const refused = secretRefusal(tool, call.input, turn);
   if (refused !== undefined) return refusal(refused);
-  // If the tool was not offered, or needed no approval, when the model called it, the user has not been asked.
+  // If the user might not use the tool, or it needed no approval, when the model called it, they have not been asked.
   if (needsApproval(tool, call.input) && call.decision !== 'approved') return refusal(notAllowed);
   // Everything that can fail without the tool happens first: a call that has not begun can be tried again.
   let input: unknown;

@@ -164,7 +164,7 @@ export function createParking(deps: ChatDeps) {
    */
   const runsAgain = async (call: ToolCall): Promise<boolean> => {
     const turn = await Turn.findByPk(call.turnId);
-    const found = turn === null ? undefined : await deps.tools.find(turn, call.toolName);
+    const found = turn === null ? undefined : await deps.tools.find(turn, call.step, call.toolName);
     return found !== undefined && 'tool' in found && found.tool.runs === 'server' && found.tool.afterCrash === 'again';
   };
   return {

@@ -2,6 +2,7 @@ import type { AppManifests } from '../../integrations/apps/manifests.ts';
 import type { LiveComputers } from '../../integrations/computers/liveComputers.ts';
 import type { GitTrees } from '../../integrations/git/treeTypes.ts';
 import type { ObjectStore } from '../../integrations/storage/objectStore.ts';
+import { completionOf } from '../../models/chat/turnContext.ts';
 import type { Computers } from '../../models/computers/computers.ts';
 import { standingOf } from '../../models/identity/authority.ts';
 import type { Identity } from '../../models/identity/index.ts';
@@ -55,5 +56,6 @@ export function createTools(deps: ToolDeps): ToolRegistry {
     checked: knownClientTools,
     sources: [clientToolSource(deps.database), mcpToolSource(deps)],
     standingOf: (turn) => standingOf(deps.identity, turn),
+    completionOf: (turn) => completionOf(deps.database, turn),
   });
 }

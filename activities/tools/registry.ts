@@ -1,12 +1,17 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Turn } from '../../models/chat/turn.ts';
+import type { CompletionRequest } from '../../models/chat/turnContext.ts';
 import { may, type Standing } from '../../models/identity/authority.ts';
 import { isAtLeast } from '../../models/identity/roles.ts';
 import { type AbandonedCall, isOfClient, scopeRefusal, type Tool, type ToolSource } from './tool.ts';
+import { toolsOfStep } from './toolsOfStep.ts';
 
 /** Reads the user's current role and whether their key is still valid. */
 export type StandingOf = (turn: Turn) => Promise<Standing>;
+
+/** Reads the options of the turn's OpenAI API request; undefined for other turns. */
+export type CompletionOf = (turn: Turn) => Promise<CompletionRequest | undefined>;
 
 /** A tool that this turn may use, or the reason why it may not, for the model. */
 export type Found = { tool: Tool } | { refused: string };
@@ -14,8 +19,9 @@ export type Found = { tool: Tool } | { refused: string };
 const shownFaults = 5;
 
 /**
- * All tools, and the rules that decide which of them a turn may use: its mode, the scopes of its key, and its user's
- * current role.
+ * All tools, and the rules that decide which of them a turn may use: its mode, the scopes of its key, its user's current
+ * role, and what a request of OpenAI's API asks for. A model may call a tool that it was not offered, so the same rules
+ * decide what a call may run.
  */
 export class ToolRegistry {
   readonly #tools: ReadonlyMap<string, Tool>;
@@ -23,6 +29,7 @@ export class ToolRegistry {
   readonly #validators = new Map<Tool, ValidateFunction>();
   readonly #sources: readonly ToolSource[];
   readonly #standingOf: StandingOf;
+  readonly #completionOf: CompletionOf;
 
   /** `checked`: tools of sources whose inputs are validated like those of `tools`. */
   constructor(options: {
@@ -30,24 +37,27 @@ export class ToolRegistry {
     checked?: readonly Tool[];
     sources?: readonly ToolSource[];
     standingOf: StandingOf;
+    completionOf: CompletionOf;
   }) {
     this.#tools = byName(options.tools);
     this.#sources = options.sources ?? [];
     this.#standingOf = options.standingOf;
+    this.#completionOf = options.completionOf;
     this.#checked = new Set([...options.tools, ...(options.checked ?? [])]);
   }
 
-  /** The tools that this turn's model calls are offered, by name. */
-  async offered(turn: Turn): Promise<Map<string, Tool>> {
-    const [all, standing] = await Promise.all([this.#allFor(turn), this.#standingOf(turn)]);
-    return new Map([...all].filter(([, tool]) => refusalOf(tool, turn, standing) === undefined));
+  /** The tools that this step's model call is offered, by name. Without `step`, those of a later step. */
+  async offered(turn: Turn, step?: number): Promise<Map<string, Tool>> {
+    const { ofStep, standing } = await this.#toolsFor(turn, step);
+    return new Map([...ofStep].filter(([, tool]) => refusalOf(tool, turn, standing) === undefined));
   }
 
-  /** The tool with this name, if this turn may use it. */
-  async find(turn: Turn, name: string): Promise<Found> {
-    const [all, standing] = await Promise.all([this.#allFor(turn), this.#standingOf(turn)]);
+  /** The tool with this name, if a call that this step made may use it. */
+  async find(turn: Turn, step: number, name: string): Promise<Found> {
+    const { all, ofStep, standing } = await this.#toolsFor(turn, step);
     const tool = all.get(name);
     if (tool === undefined) return { refused: `There is no tool named ${name}.` };
+    if (!ofStep.has(name)) return { refused: `${name} cannot be used in this answer: it was not offered.` };
     const refused = refusalOf(tool, turn, standing);
     return refused === undefined ? { tool } : { refused };
   }
@@ -79,6 +89,15 @@ export class ToolRegistry {
     const validate = this.#validators.get(tool) ?? ajv().compile(tool.inputSchema);
     this.#validators.set(tool, validate);
     return validate;
+  }
+
+  async #toolsFor(turn: Turn, step: number | undefined) {
+    const [all, standing, completion] = await Promise.all([
+      this.#allFor(turn),
+      this.#standingOf(turn),
+      this.#completionOf(turn),
+    ]);
+    return { all, standing, ofStep: completion === undefined ? all : toolsOfStep(completion, all, step) };
   }
 
   async #allFor(turn: Turn): Promise<Map<string, Tool>> {

@@ -1,5 +1,5 @@
 import type { Turn } from '../../models/chat/turn.ts';
-import { contextOf } from '../../models/chat/turnContext.ts';
+import { type CompletionRequest, contextOf, offersOwn } from '../../models/chat/turnContext.ts';
 import type { FinishReason, UiChunk } from '../../models/chat/turnLog/chunks.ts';
 import type { Database } from '../../models/database/database.ts';
 
@@ -27,6 +27,9 @@ const finishes: Partial<Record<FinishReason, CompletionFinish>> = {
   'content-filter': 'content_filter',
 };
 
+/** Whether a step of the turn offers the client's function of this name. */
+export type OwnTools = (name: string, step: number) => boolean;
+
 /** Between the texts of two steps. */
 const stepBreak = '\n\n';
 
@@ -35,13 +38,13 @@ const stepBreak = '\n\n';
  * client's own tools. Calls of the space's tools are left out.
  */
 export class AnswerState {
-  readonly #own: ReadonlySet<string>;
+  readonly #own: OwnTools;
   /** The step of each part of the text. */
   readonly #texts = new Map<string, number>();
   #step = 0;
 
-  constructor(ownTools: Iterable<string>) {
-    this.#own = new Set(ownTools);
+  constructor(ownTools: OwnTools) {
+    this.#own = ownTools;
   }
 
   read(chunk: UiChunk): Said {
@@ -54,7 +57,7 @@ export class AnswerState {
       case 'reasoning-delta':
         return { reasoning: chunk.delta };
       case 'tool-input-available':
-        return this.#own.has(chunk.toolName) ? { call: chunk } : {};
+        return this.#own(chunk.toolName, this.#step - 1) ? { call: chunk } : {};
       case 'data-attempt':
         return { discarded: chunk.data.discard.filter((id) => this.#texts.delete(id)) };
       case 'finish':
@@ -82,8 +85,14 @@ function finishOf({ finishReason, messageMetadata }: Extract<UiChunk, { type: 'f
   return { end: { finish: finishes[finishReason] ?? 'stop' } };
 }
 
-/** The names of the functions that the turn's client runs. */
-export async function ownToolsOf(database: Database, turn: Turn): Promise<string[]> {
-  const { clientTools = [] } = ((await contextOf(database, turn)) ?? {}) as { clientTools?: { name: string }[] };
-  return clientTools.map(({ name }) => name);
+/** The client's functions that the step of an answer offers. The client gets no other calls. */
+export async function ownToolsOf(database: Database, turn: Turn): Promise<OwnTools> {
+  const { clientTools = [], completion = {} } = ((await contextOf(database, turn)) ?? {}) as OwnContext;
+  const names = new Set(clientTools.map(({ name }) => name));
+  return (name, step) => names.has(name) && offersOwn(completion, name, step);
+}
+
+interface OwnContext {
+  clientTools?: { name: string }[];
+  completion?: CompletionRequest;
 }

@@ -2,14 +2,14 @@ import type { Response } from 'express';
 import { DomainError } from '../../base/errors.ts';
 import type { Usage } from '../../models/chat/turnLog/chunks.ts';
 import { answer } from '../frame/answer.ts';
-import { type AnswerEnd, AnswerState, type MadeCall } from './answerState.ts';
+import { type AnswerEnd, AnswerState, type MadeCall, type OwnTools } from './answerState.ts';
 import type { Listener, Telling } from './followTurn.ts';
 import { presentCompletion } from './presentCompletion.ts';
 import { turnFailure } from './presentError.ts';
 
 export interface Answering {
   telling: Telling;
-  ownTools: readonly string[];
+  ownTools: OwnTools;
   /** The usage of the model calls of this answer. */
   usage(): Promise<Usage>;
   /** Called when the client has received the whole answer. */

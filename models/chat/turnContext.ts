@@ -15,6 +15,12 @@ export interface CompletionRequest {
   settings?: Record<string, unknown>;
 }
 
+/** Whether a step offers the client's own tool of this name. Without `step`, whether a later step does. */
+export function offersOwn({ toolChoice }: CompletionRequest, name: string, step: number | undefined): boolean {
+  if (toolChoice === 'none') return false;
+  return step !== 0 || typeof toolChoice !== 'object' || toolChoice.name === name;
+}
+
 /** The device contexts that clients sent with the messages of these turns, by turn. */
 export async function readTurnContexts(
   database: Pick<Database, 'pool'>,

@@ -8,7 +8,8 @@ const nothing: unknown = new Proxy(() => nothing, {
 });
 
 const toolOf = (inputSchema: object) => ({ name: 'odd', inputSchema }) as Tool;
-const registryOf = (tool: Tool) => new ToolRegistry({ tools: [tool], standingOf: () => Promise.reject(new Error()) });
+const never = () => Promise.reject(new Error());
+const registryOf = (tool: Tool) => new ToolRegistry({ tools: [tool], standingOf: never, completionOf: never });
 
 test("Every tool's input schema compiles", () => {
   expect(() => createTools(nothing as ToolDeps).compileAll()).not.toThrow();

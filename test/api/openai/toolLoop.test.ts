@@ -185,7 +185,10 @@ test('Different results alone, at the same time: one is answered, and the other 
   // Depends on whether the other one was accepted before this one was read.
   const refused = expect.stringMatching(/^(THREAD_HAS_GONE_ON|TOOL_RESULT_UNKNOWN)$/);
   expect(said).toContainEqual([expect.any(Number), refused]);
-  const requests = [...requestsWith(product.provider, 'First of two'), ...requestsWith(product.provider, 'Second of two')];
+  const requests = [
+    ...requestsWith(product.provider, 'First of two'),
+    ...requestsWith(product.provider, 'Second of two'),
+  ];
   expect(requests.map(rolesOf)).toEqual([['system', 'user', 'assistant', 'tool']]);
 });
 
