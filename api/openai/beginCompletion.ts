@@ -39,12 +39,12 @@ export async function beginCompletion(
   if (deps.catalogue.find(body.model) === undefined) throw modelUnknown();
   const conversation = readConversation(body);
   const place = readPlace(req, body, conversation);
-  const request = hashOf([body, place]);
-  // The hash includes the API key, so that a key does not get the answer of another one.
-  const ofCaller = hashOf([caller.via === 'apiKey' ? caller.keyId : null, request.toString('hex')]);
-  const outboxItemId = outboxItemOf(req, conversation, ofCaller);
+  // Whatever finds an earlier turn includes the API key, so that a key does not get the answer of another one.
+  const credential = caller.via === 'apiKey' ? caller.keyId : null;
+  const request = hashOf([credential, body, place]);
+  const outboxItemId = outboxItemOf(req, conversation, { credential, request });
   const attendance = readAttendance(req, body);
-  const known = await findKnown(deps, req, caller, { request: ofCaller, body: request, outboxItemId, attendance });
+  const known = await findKnown(deps, req, caller, { request, outboxItemId, attendance });
   if (known !== undefined) return { turn: await authorizeTurn(deps, caller, known), after: 0, attendance };
   const thread =
     place.thread === undefined ? undefined : await findListedThread(deps, caller, place.thread, place.spaceId);
@@ -82,7 +82,7 @@ export async function beginCompletion(
     ...((isNew || isWhole) && { history: isNew ? kept.history : history }),
     parts: kept.news,
     onBusy: await onBusy(deps, thread?.activeTurnId),
-    completion: { request: ofCaller, conversation: hashOfConversation(asked), attendance },
+    completion: { request, conversation: hashOfConversation(asked), attendance },
     ...(outboxItemId !== undefined && { outboxItemId, outboxHash: request }),
   };
   refuseTooLarge(intent);
@@ -139,7 +139,7 @@ async function findKnown(
   { database }: RouteDeps,
   req: Request,
   { userId }: Caller,
-  sent: { request: Buffer; body: Buffer; outboxItemId: string | undefined; attendance: Attendance | undefined },
+  sent: { request: Buffer; outboxItemId: string | undefined; attendance: Attendance | undefined },
 ): Promise<string | undefined> {
   const { request, outboxItemId, attendance } = sent;
   const { Thread, Turn } = chatModels(database);
@@ -157,7 +157,7 @@ async function findKnown(
   const isRetry = Number(req.get('x-stainless-retry-count')) > 0;
   if (outboxItemId !== undefined) {
     const known = await Turn.byOutboxItem(userId, outboxItemId);
-    if (known === null || known.outboxHash?.equals(sent.body) !== true) return undefined;
+    if (known === null || known.outboxHash?.equals(request) !== true) return undefined;
     await attendAgain(database, known.id, attendance);
     return known.id;
   }
@@ -180,9 +180,13 @@ const ofKey = 'v1:';
 const ofResults = 'v1t:';
 
 /** The id by which the same request finds its turn: its idempotency key, or the hash of a request with tool results. */
-function outboxItemOf(req: Request, { results }: Conversation, request: Buffer): string | undefined {
+function outboxItemOf(
+  req: Request,
+  { results }: Conversation,
+  { credential, request }: { credential: string | null; request: Buffer },
+): string | undefined {
   const key = req.get('idempotency-key');
-  if (key !== undefined) return `${ofKey}${createHash('sha256').update(key).digest('hex')}`;
+  if (key !== undefined) return `${ofKey}${hashOf([credential, key]).toString('hex')}`;
   return results.length > 0 ? `${ofResults}${request.toString('hex')}` : undefined;
 }
 
