@@ -21,6 +21,7 @@ import { findHandedBack } from './handedBack.ts';
 import { areInline, keepFiles } from './keepFiles.ts';
 import { modelUnknown, refused, refuseUnsupported } from './refusals.ts';
 import { findContinued, hashOfConversation } from './sameConversation.ts';
+import { withoutSecrets } from './withoutSecrets.ts';
 
 const maxTitleLength = 80;
 /** How long a repeated request finds the turn that it began. */
@@ -78,8 +79,10 @@ export async function beginCompletion(
     threadId: threadId ?? kept.prepared,
     ...(kept.prepared !== undefined && { isPrepared: true }),
     behindOrdinal: continued?.turn.ordinal ?? found?.ordinal,
-    handedBack: continued?.handedBack,
-    ...((isNew || isWhole) && { history: isNew ? kept.history : history }),
+    ...withoutSecrets(await deps.secrets.redactors.forSpace(spaceId), {
+      handedBack: continued?.handedBack,
+      history: isNew ? kept.history : isWhole ? history : undefined,
+    }),
     parts: kept.news,
     onBusy: await onBusy(deps, thread?.activeTurnId),
     completion: { request, conversation: hashOfConversation(asked), attendance },

@@ -18,6 +18,7 @@ import { hashOfConversation, isSameReply, splitReply } from './sameConversation.
 export interface Continued {
   turn: Turn;
   thread: Thread;
+  /** As the client sent them: with the space's secrets. */
   handedBack: HandedBack;
 }
 
@@ -56,7 +57,8 @@ export async function findHandedBack(
   if (isWhole && !(isLast && (await isSame(deps, { asker, history, place })))) return undefined;
   if (!isLast) throw resultUnknown(results[0]?.index ?? 0);
   requireAllOf(calls, results);
-  return { turn, thread, handedBack: await handBack(deps, turn, results) };
+  const outputs = new Map(results.map(({ toolCallId, content }) => [toolCallId, content]));
+  return { turn, thread, handedBack: { turnId: turn.id, outputs } };
 }
 
 /** The turn that made the calls, and what it answered. */
@@ -131,13 +133,4 @@ async function isSame(
   if (split === undefined || !hashOfConversation(split.before).equals(conversation)) return false;
   const answer = await chatModels(database).Message.find(thread.id, turn.assistantMessageId);
   return answer !== null && isSameReply(split.reply, answer.parts);
-}
-
-/** Without the space's secrets, like the results of all clients. */
-async function handBack({ secrets }: RouteDeps, turn: Turn, results: Conversation['results']): Promise<HandedBack> {
-  const redactor = await secrets.redactors.forSpace(turn.spaceId);
-  return {
-    turnId: turn.id,
-    outputs: new Map(results.map(({ toolCallId, content }) => [toolCallId, redactor.text(content)])),
-  };
 }

@@ -218,10 +218,34 @@ test('Secrets of the space are removed from results', async () => {
     method: 'PUT',
     body: { value: 'sesame-loop-77' },
   });
-  const { question, message, results } = await asked('With a secret');
-  await complete([question, message, ...results('The word is sesame-loop-77, in a result')]);
+  const { question, message, results, threadId } = await asked('With a secret');
+  const messages = [question, message, ...results('The word is sesame-loop-77, in a result')];
+  expect((await complete(messages)).threadId).toBe(threadId);
   const [request] = requestsWith(product.provider, ', in a result');
   expect(JSON.stringify(request?.body.messages)).not.toContain('sesame-loop-77');
+});
+
+test.each<[string, object, string]>([
+  ['was edited', {}, 'A question that was edited'],
+  ['is not kept', { store: false }, 'A question that is not kept'],
+])('Secrets of the space are removed from results in a conversation that %s', async (_name, more, text) => {
+  await user.fetch(`/api/spaces/${user.spaceId}/secrets/EDITED_WORD`, {
+    method: 'PUT',
+    body: { value: 'sesame-edited-78' },
+  });
+  const { message, results, threadId } = await asked('With a secret elsewhere');
+  const question = { role: 'user', content: text };
+  const messages = [question, message, ...results(`The word is sesame-edited-78, for: ${text}`)];
+  const second = await complete(messages, more);
+  expect(second.threadId).not.toBe(threadId);
+  const [request] = requestsWith(product.provider, `for: ${text}`);
+  expect(JSON.stringify(request?.body.messages)).toContain('The word is [redacted]');
+  expect(JSON.stringify(await user.messages(second.threadId))).not.toContain('sesame-edited-78');
+  // The client still has what it sent, and goes on with it.
+  const third = await complete([...messages, second.message, { role: 'user', content: `Next to: ${text}` }], more);
+  expect(third.threadId === second.threadId).toBe(!('store' in more));
+  const [next] = requestsWith(product.provider, `Next to: ${text}`);
+  expect(JSON.stringify(next?.body.messages)).not.toContain('sesame-edited-78');
 });
 
 test('Calls of the client and tools of the space in one step: the client gets its calls when the others are done', async () => {
