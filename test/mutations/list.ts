@@ -16,6 +16,27 @@ export interface Mutation {
 
 export const mutations: readonly Mutation[] = [
   {
+    name: 'A model runs a tool that it was not offered',
+    file: 'activities/tools/registry.ts',
+    piece: 'if (!ofStep.has(name))',
+    replacement: 'if (!all.has(name))',
+    caughtBy: 'test/api/openai/notOffered.test.ts',
+  },
+  {
+    name: 'An API key gets the answer of another one with its Idempotency-Key',
+    file: 'api/openai/beginCompletion.ts',
+    piece: "const credential = caller.via === 'apiKey' ? caller.keyId : null;",
+    replacement: 'const credential = null as string | null;',
+    caughtBy: 'test/api/openai/twoKeys.test.ts',
+  },
+  {
+    name: 'Secrets stay in the tool results of a new thread',
+    file: 'api/openai/withoutSecrets.ts',
+    piece: 'history: history?.map(({ role, parts }) => ({ role, parts: parts.map(clean) })),',
+    replacement: 'history,',
+    caughtBy: 'test/api/openai/toolLoop.test.ts',
+  },
+  {
     name: 'A viewer’s computer may change the drive',
     file: 'models/computers/driveAuthority.ts',
     piece: "return role === 'viewer' ? 'read' : 'write';",
