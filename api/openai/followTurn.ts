@@ -50,7 +50,7 @@ export function followTurn(
   listener: Listener,
 ): void {
   const caller = callerOf(req);
-  const attending = attendance && new Attending(deps, turn, attendance);
+  const attending = attendance && new Attending(deps, turn);
   let position = after + opening.length;
   let isOver = false;
   let unsubscribe = () => {};

@@ -5,19 +5,18 @@ import { chatModels } from './models.ts';
 import type { TurnLog } from './turnLog/turnLog.ts';
 
 /**
- * A turn of OpenAI's API stops when its client has left, unless the client said that it comes back. The row of its
- * request says until when it is attended. The process that answers the client extends that time again and again, so the
- * turn also stops if that process dies and the client does not come back.
+ * A turn of OpenAI's API stops when all its clients have left, unless one of them said that it comes back. The row of
+ * its request counts the connections that wait for the answer, and says until when the turn is attended. Each
+ * connection's process extends that time again and again, and only the last one that leaves shortens it. A process that
+ * dies leaves the count too high, but extends the time no more, so the turn still stops if no client comes back.
  */
 export interface Attendance {
-  /** Names the connection that attends the turn: a connection that closes late must not end the time of a newer one. */
-  by: string;
   until: Date;
 }
 
 /** How long a turn runs on when the process that answered its client has died. Clients repeat their requests meanwhile. */
 const attendedForMs = 120_000;
-/** How long a turn runs on when its client has closed the connection, for a client that repeats a broken request. */
+/** How long a turn runs on when its last client has closed the connection, for a client that repeats a broken request. */
 export const leftForMs = 5_000;
 /** How often the time is extended. */
 export const renewEveryMs = 30_000;
@@ -27,35 +26,39 @@ const turnsPerSweep = 1_000;
 type On = Pick<Database, 'pool'>;
 
 /** A new connection's attendance. */
-export function attendanceOf(by: string): Attendance {
-  return { by, until: new Date(Date.now() + attendedForMs) };
+export function newAttendance(): Attendance {
+  return { until: new Date(Date.now() + attendedForMs) };
 }
 
 /**
- * Another connection attends the turn from now on. With undefined, its client comes back whenever it likes, and the
- * turn never stops for it.
+ * One more connection attends the turn. With undefined, its client comes back whenever it likes, and the turn never
+ * stops for want of one.
  */
 export async function attendAgain({ pool }: On, turnId: string, attendance: Attendance | undefined): Promise<void> {
-  const { by = null, until = null } = attendance ?? {};
-  const sql = `UPDATE completion_requests SET attended_by = ?, attended_until = ?
+  const sql = `UPDATE completion_requests SET attending = attending + 1, attended_until = ?
       WHERE turn_id = ? AND attended_until IS NOT NULL`;
-  await execute(pool, sql, [by, until, turnId]);
+  await execute(pool, sql, [attendance?.until ?? null, turnId]);
 }
 
-/** Sets the end of the time that this connection attends the turn. False if another one does, or none has to. */
-async function attendUntil({ pool }: On, turnId: string, by: string, until: Date): Promise<boolean> {
+/** A connection still waits for the answer. */
+export async function keepAttending({ pool }: On, turnId: string): Promise<void> {
+  // Nothing if the last one has just left: its renewal may arrive late.
   const sql = `UPDATE completion_requests SET attended_until = ?
-      WHERE turn_id = ? AND attended_by = ? AND attended_until IS NOT NULL`;
-  return (await execute(pool, sql, [until, turnId, by])).affectedRows > 0;
+      WHERE turn_id = ? AND attending > 0 AND attended_until IS NOT NULL`;
+  await execute(pool, sql, [newAttendance().until, turnId]);
 }
 
-export async function keepAttending(on: On, turnId: string, by: string): Promise<void> {
-  await attendUntil(on, turnId, by, attendanceOf(by).until);
-}
-
-/** The connection was closed. True if the turn now stops soon, unless its client comes back. */
-export async function noteLeft(on: On, turnId: string, by: string): Promise<boolean> {
-  return attendUntil(on, turnId, by, new Date(Date.now() + leftForMs));
+/**
+ * A connection was closed. If it was the last one, the turn is attended for a few seconds more. False if the turn never
+ * stops for want of a client.
+ */
+export async function noteLeft({ pool }: On, turnId: string): Promise<boolean> {
+  // The assignments run from left to right.
+  const sql = `UPDATE completion_requests
+      SET attended_until = IF(attending <= 1, ?, attended_until), attending = GREATEST(attending, 1) - 1
+      WHERE turn_id = ? AND attended_until IS NOT NULL`;
+  const until = new Date(Date.now() + leftForMs);
+  return (await execute(pool, sql, [until, turnId])).affectedRows > 0;
 }
 
 /** Stops the turn if nobody attends it. A client that comes back later gets a new turn. */

@@ -31,7 +31,7 @@ export async function insertCompletion(
     requestHash: request,
     conversationHash: conversation,
     createdAt,
-    attendedBy: attendance?.by ?? null,
+    attending: 1,
     attendedUntil: attendance?.until ?? null,
   });
 }

@@ -13,3 +13,17 @@ export const attendedCompletions: Migration = {
     );
   },
 };
+
+/** Several connections may wait for the answer of one turn, which stops when the last one has left. */
+export const countedAttendance: Migration = {
+  name: '0011-counted-attendance',
+  async up(queryInterface) {
+    if ('attending' in (await queryInterface.describeTable('completion_requests'))) return;
+    await queryInterface.sequelize.query(
+      `ALTER TABLE completion_requests
+        DROP COLUMN attended_by,
+        ADD COLUMN attending INT UNSIGNED NOT NULL DEFAULT 1 -- counts the connections of its clients
+      `,
+    );
+  },
+};

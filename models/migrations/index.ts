@@ -1,7 +1,7 @@
 import * as areas from '../areas.ts';
 import type { AreaSchema } from '../database/areaSchema.ts';
 import { sharedSchema } from '../sharedSchema.ts';
-import { attendedCompletions } from './attendedCompletions.ts';
+import { attendedCompletions, countedAttendance } from './attendedCompletions.ts';
 import { driveRevisions } from './driveRevisions.ts';
 import { boundedEnvironments, environments, sharedEnvironments } from './environments.ts';
 import { fencedSteps } from './fencedSteps.ts';
@@ -28,6 +28,7 @@ const changes: readonly Migration[] = [
   fencedSteps,
   boundedEnvironments,
   images,
+  countedAttendance,
 ];
 
 /** Every step of the schema, in order: first the tables of each area, in a new database or where an area is new. */

@@ -1,3 +1,4 @@
+import { keepAttending } from '../../../models/chat/attendance.ts';
 import type { ChatUser } from '../../builders/chat.ts';
 import { buildProduct, fake, requestsWith, type TestProduct } from '../../builders/product.ts';
 import { hurriedSweeper } from '../../support/productSettings.ts';
@@ -47,6 +48,31 @@ test('A client that repeats its request soon gets the same turn, which goes on',
   expect(await user.ended(first.turnId)).toMatchObject({ status: 'completed' });
 });
 
+test('A turn goes on while one of the clients that wait for it stays, and stops when the last one has left', async () => {
+  const content = endless('Twins');
+  const stays = await begin(content);
+  const leaves = await begin(content, { 'x-stainless-retry-count': '1' });
+  expect(leaves.turnId).toBe(stays.turnId);
+  leaves.leave();
+  // The time until the turn stops for a client that left alone is over.
+  const alone = await begin(endless('Alone'));
+  alone.leave();
+  expect(await user.ended(alone.turnId)).toMatchObject({ status: 'stopped' });
+  expect(await user.turn(stays.turnId)).toMatchObject({ status: 'running' });
+  // A renewal that belongs to nobody any more changes nothing.
+  stays.leave();
+  expect(await user.ended(stays.turnId)).toMatchObject({ status: 'stopped' });
+  const { database } = product.environment;
+  await keepAttending(database, stays.turnId);
+  expect(await unattendedSince(stays.turnId)).toBe(true);
+});
+
+async function unattendedSince(turnId: string): Promise<boolean> {
+  const sql = 'SELECT attending = 0 AND attended_until <= ? AS isOver FROM completion_requests WHERE turn_id = ?';
+  const [rows] = await product.environment.database.pool.query(sql, [new Date(), turnId]);
+  return (rows as { isOver: number }[])[0]?.isOver === 1;
+}
+
 test('A client that repeats its request late gets a new turn', async () => {
   const content = endless('A long blip');
   const first = await begin(content);
@@ -69,8 +95,8 @@ test('The sweeper stops a turn whose client and process are both gone', async ()
   const { turnId, leave } = await begin(endless('Forgotten'), { 'x-on-disconnect': 'continue' });
   leave();
   const { pool } = product.environment.database;
-  // As if the process that answered had died, some time ago.
-  const sql = `UPDATE completion_requests SET attended_by = 'gone', attended_until = NOW() - INTERVAL 1 SECOND
+  // As if the process that answered had died, some time ago: it is still counted.
+  const sql = `UPDATE completion_requests SET attending = 1, attended_until = NOW() - INTERVAL 1 SECOND
     WHERE turn_id = ?`;
   await pool.query(sql, [turnId]);
   expect(await user.ended(turnId)).toMatchObject({ status: 'stopped' });
