@@ -6,7 +6,13 @@ import { expireGrants } from '../../models/billing/grants.ts';
 import { release } from '../../models/billing/holds.ts';
 import { lockBalances } from '../../models/billing/ledger.ts';
 import { unsettledEvents } from '../../models/billing/paymentEvents.ts';
-import { expiredGrants, purgeOldHolds, type StaleCredits, staleHolds } from '../../models/billing/staleCredits.ts';
+import {
+  expiredGrants,
+  holdsWithoutTurn,
+  purgeOldHolds,
+  type StaleCredits,
+  staleHolds,
+} from '../../models/billing/staleCredits.ts';
 import { transaction } from '../../models/database/database.ts';
 import { keepAlive } from '../keepAlive.ts';
 import { asSwept, type SweepReport, type Sweeps, sweepEach } from '../sweepEach.ts';
@@ -20,20 +26,29 @@ export function createBillingSweeps(deps: BillingDeps) {
   const { database, config, logger, workflows } = deps;
   const graceMs = config.sweeper.graceSeconds * 1_000;
   const before = () => new Date(Date.now() - graceMs);
+  const releaseHold = async ({ id, spaceId }: StaleCredits) => {
+    await transaction(database, (tx) => release(tx, spaceId, id));
+    return 'ended' as const;
+  };
 
   return {
     /** Releases holds of ended turns, and of messages that never became a turn. */
-    async sweepHolds(): Promise<SweepReport> {
-      return sweepEach<StaleCredits>({
+    sweepHolds: (): Promise<SweepReport> =>
+      sweepEach<StaleCredits>({
         logger,
         before: before(),
         page: (page) => staleHolds(database, page),
-        async look({ id, spaceId }) {
-          await transaction(database, (tx) => release(tx, spaceId, id));
-          return 'ended';
-        },
-      });
-    },
+        look: releaseHold,
+      }),
+
+    /** Releases holds of calls without a turn whose process died. A call that runs has ended by then. */
+    sweepHoldsWithoutTurn: (): Promise<SweepReport> =>
+      sweepEach<StaleCredits>({
+        logger,
+        before: new Date(before().getTime() - config.llm.idleTimeoutMs),
+        page: (page) => holdsWithoutTurn(database, page),
+        look: releaseHold,
+      }),
 
     /** Removes the daily sums of caps once they are too old. */
     async purgeDayUse(): Promise<number> {
@@ -114,6 +129,13 @@ export function createBillingSweeps(deps: BillingDeps) {
 }
 
 export const billingSweeps = {
-  rescue: ['sweepHolds', 'sweepGrants', 'sweepPaymentEvents', 'sweepCheckouts', 'sweepBalances'],
+  rescue: [
+    'sweepHolds',
+    'sweepHoldsWithoutTurn',
+    'sweepGrants',
+    'sweepPaymentEvents',
+    'sweepCheckouts',
+    'sweepBalances',
+  ],
   upkeep: ['purgeDayUse', 'purgeOldHolds'],
 } as const satisfies Sweeps<keyof ReturnType<typeof createBillingSweeps>>;

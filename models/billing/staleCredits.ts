@@ -15,8 +15,16 @@ export async function openHoldsOf(database: Database, turnId: string): Promise<{
 export const staleHolds = waitingIn<StaleCredits>({
   table: 'billing_holds',
   columns: ['space_id'],
-  where: `status = 'open'
+  where: `status = 'open' AND turn_id IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = billing_holds.turn_id AND t.terminal = 0)`,
+  time: 'created_at',
+});
+
+/** Open holds of calls that belong to no turn. The time alone says whether such a call can still run. */
+export const holdsWithoutTurn = waitingIn<StaleCredits>({
+  table: 'billing_holds',
+  columns: ['space_id'],
+  where: "status = 'open' AND turn_id IS NULL",
   time: 'created_at',
 });
 
