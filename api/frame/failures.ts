@@ -147,6 +147,9 @@ export interface ValidatorFault {
 const ofForms = /^must match (exactly one schema in oneOf|a schema in anyOf)$/;
 const ofFields = /^must (have required property|NOT have additional properties)/;
 
+const ofLength = /^must NOT have (more|fewer) than /;
+const ofType = /^must be (array|boolean|integer|null|number|object|string)/;
+
 /**
  * Where a value may have one of several forms, the validator reports faults against each of them. A value with the
  * right fields but a wrong value in one of them is meant to have that form, so faults about the other forms are
@@ -158,6 +161,11 @@ export function meantFaults(faults: readonly ValidatorFault[]): readonly Validat
     const below = ({ path = '' }: ValidatorFault) => path.startsWith(`${at}/`);
     const isOfValue = (fault: ValidatorFault) =>
       below(fault) && !ofFields.test(fault.message ?? '') && !ofForms.test(fault.message ?? '');
+    // It has the form whose only fault is its length.
+    const tooLong = left.find(({ path, message = '' }) => path === at && ofLength.test(message));
+    if (tooLong !== undefined && left.every((fault) => !below(fault) || ofType.test(fault.message ?? ''))) {
+      return [...left.filter((fault) => fault.path !== at && !below(fault)), tooLong];
+    }
     if (!left.some(isOfValue)) return left;
     return left.filter((fault) => isOfValue(fault) || !(fault.path === at || below(fault)));
   }, faults);

@@ -1,6 +1,7 @@
 import { newId } from '../../base/ids.ts';
+import { Places } from '../../base/places.ts';
 import type { EmbeddingModel } from '../../integrations/chat/catalogue.ts';
-import type { EmbeddingInput } from '../../integrations/chat/embeddings.ts';
+import { type EmbeddingInput, inputsOf } from '../../integrations/chat/embeddings.ts';
 import { ProviderError } from '../../integrations/chat/errors.ts';
 import { estimateTokens } from '../../integrations/chat/tokens.ts';
 import { holdForCall } from '../../models/billing/gate.ts';
@@ -19,11 +20,19 @@ import { createRouter } from '../frame/router.ts';
 import { turnFailure } from './presentError.ts';
 import { modelUnknown } from './refusals.ts';
 
+/** Calls of one user that run at once, those whose client has left included. The others wait. */
+const callsAtOnce = { all: Number.POSITIVE_INFINITY, perOwner: 16 };
+/** Models make fewer tokens of almost every text. */
+const bytesPerToken = 2;
+/** For each text, for those that a model adds by itself. */
+const addedTokens = 8;
+
 /** `POST /v1/embeddings`: passes texts to a provider that has embeddings, and books them like a model call. */
 export function embeddingRoutes(deps: RouteDeps) {
   const { catalogue, config, database, embedder } = deps;
   const { enforced } = config.billing;
   const router = createRouter();
+  const places = new Places(callsAtOnce);
 
   router.post('/v1/embeddings', async (req, res) => {
     const caller = callerOf(req);
@@ -34,8 +43,10 @@ export function embeddingRoutes(deps: RouteDeps) {
     await authorizeSpace(deps, caller, spaceId, 'viewer');
     releaseBody(req);
     const call = { spaceId, userId: caller.userId, model, input };
+    using _place = await places.take({ owner: caller.userId, signal: goneOf(res) });
+    // The provider gets the texts at once and counts them, so the call goes on and is booked if the client leaves.
     const { vectors, inputTokens } = await metered(call, () =>
-      embedder.embed({ model, input, dimensions: dimensions ?? undefined, signal: goneOf(res) }),
+      embedder.embed({ model, input, dimensions: dimensions ?? undefined }),
     );
     answer<'createEmbeddings'>(res, 200, {
       object: 'list',
@@ -49,7 +60,7 @@ export function embeddingRoutes(deps: RouteDeps) {
     });
   });
 
-  /** Holds what the call is expected to cost, and books what it did. A call that failed, or was cut off, is free. */
+  /** Holds the most that the call is billed, and books what it used of that. A call that failed is free. */
   async function metered<Result extends { inputTokens: number | undefined }>(
     {
       spaceId,
@@ -60,16 +71,16 @@ export function embeddingRoutes(deps: RouteDeps) {
     call: () => Promise<Result>,
   ): Promise<Result & { inputTokens: number }> {
     const prices = pricesOf(model.pricingRates);
-    const expected = tokensIn(input);
+    const most = mostBilledTokens(input);
     const id = `${newId('embedding')}:0`;
     const known = { id, spaceId, userId, turnId: null, modelId: model.id, enforced };
     const isMetered = !isFree(prices);
     if (isMetered) {
-      await holdForCall(database, { ...known, kind: 'aside', prices, inputTokens: expected, maxOutputTokens: 0 });
+      await holdForCall(database, { ...known, kind: 'aside', prices, inputTokens: most, maxOutputTokens: 0 });
     }
     try {
       const result = await call();
-      const inputTokens = result.inputTokens ?? expected;
+      const inputTokens = Math.min(result.inputTokens ?? estimateAll(input), most);
       const used = { inputTokens, cachedInputTokens: 0, outputTokens: 0, reasoningTokens: 0 };
       if (isMetered) await transaction(database, (tx) => settle(tx, { ...known, cost: costOf(prices, used) }));
       return { ...result, inputTokens };
@@ -82,10 +93,18 @@ export function embeddingRoutes(deps: RouteDeps) {
   return router;
 }
 
+/** The tokens that are held, and billed at most, whatever the provider counts: a space never owes for embeddings. */
+function mostBilledTokens(input: EmbeddingInput): number {
+  return sumOf(input, (text) => Math.ceil(Buffer.byteLength(text) / bytesPerToken) + addedTokens);
+}
+
 /** A rough count, for a provider that reports none. Token ids are their own count. */
-function tokensIn(input: EmbeddingInput): number {
-  if (typeof input === 'string') return estimateTokens(input.length);
-  return input.reduce<number>((sum, one) => sum + (typeof one === 'number' ? 1 : tokensIn(one)), 0);
+function estimateAll(input: EmbeddingInput): number {
+  return sumOf(input, (text) => estimateTokens(text.length));
+}
+
+function sumOf(input: EmbeddingInput, ofText: (text: string) => number): number {
+  return inputsOf(input).reduce((sum, one) => sum + (typeof one === 'string' ? ofText(one) : one.length), 0);
 }
 
 function inBase64(vector: readonly number[]): string {

@@ -14,7 +14,6 @@ export interface EmbeddingCall {
   input: EmbeddingInput;
   /** The length of the vectors, for models that can shorten them. */
   dimensions?: number | undefined;
-  signal: AbortSignal;
 }
 
 export interface Embedded {
@@ -25,7 +24,7 @@ export interface Embedded {
 }
 
 export interface Embedder {
-  /** Throws {@link ProviderError}, or the signal's reason when aborted. */
+  /** Throws {@link ProviderError}. */
   embed(call: EmbeddingCall): Promise<Embedded>;
 }
 
@@ -39,7 +38,7 @@ export function createEmbedder(
     compatible: { baseUrl: compatible.baseUrl ?? '', apiKey: compatible.apiKey },
   };
   return {
-    async embed({ model, input, dimensions, signal }) {
+    async embed({ model, input, dimensions }) {
       const { baseUrl, apiKey } = model.adapter === 'openai' ? servers.openai : servers.compatible;
       const url = `${baseUrl.replace(/\/$/, '')}/embeddings`;
       const body = { model: model.providerModelId, input, encoding_format: 'float', dimensions };
@@ -50,14 +49,13 @@ export function createEmbedder(
           method: 'POST',
           headers: { 'content-type': 'application/json', ...(apiKey && { authorization: `Bearer ${apiKey}` }) },
           body: JSON.stringify(body),
-          signal: AbortSignal.any([signal, stalled]),
+          signal: stalled,
         });
         answered = true;
         const text = await response.text();
         if (!response.ok) throw refusal(url, response, text);
-        return read(text, Array.isArray(input) && typeof input[0] !== 'number' ? input.length : 1);
+        return read(text, input);
       } catch (error) {
-        signal.throwIfAborted();
         if (stalled.aborted) throw new ProviderError('PROVIDER_STALLED');
         throw toProviderError(error, answered);
       }
@@ -78,17 +76,44 @@ function refusal(url: string, { status, headers }: Response, responseBody: strin
 }
 
 interface Answer {
-  data?: { index?: number; embedding?: unknown }[];
-  usage?: { prompt_tokens?: unknown };
+  data?: ({ index?: unknown; embedding?: unknown } | null)[];
+  usage?: { prompt_tokens?: unknown } | null;
 }
 
-function read(text: string, count: number): Embedded {
+/** The answer, checked: an implausible one counts as a failed call, before anything is booked or passed on. */
+function read(text: string, input: EmbeddingInput): Embedded {
+  const inputs = inputsOf(input);
   const { data, usage } = parse(text);
-  const sorted = (Array.isArray(data) ? data : []).toSorted((a, b) => (a.index ?? 0) - (b.index ?? 0));
-  const vectors = sorted.map(({ embedding }) => embedding);
-  if (vectors.length !== count || !vectors.every(isVector)) throw new ProviderError('PROVIDER_BAD_RESPONSE');
+  const vectors = Array.isArray(data) ? inOrder(data).map((one) => one?.embedding) : [];
+  if (vectors.length !== inputs.length || !areVectors(vectors)) throw new ProviderError('PROVIDER_BAD_RESPONSE');
   const tokens = usage?.prompt_tokens;
-  return { vectors, inputTokens: typeof tokens === 'number' && tokens >= 0 ? Math.floor(tokens) : undefined };
+  if (typeof tokens !== 'number') return { vectors, inputTokens: undefined };
+  const isPlausible = Number.isSafeInteger(tokens) && tokens >= 0 && tokens <= mostTokens(inputs);
+  if (!isPlausible) throw new ProviderError('PROVIDER_BAD_RESPONSE');
+  return { vectors, inputTokens: tokens };
+}
+
+/** Each text, or its token ids. */
+export function inputsOf(input: EmbeddingInput): (string | number[])[] {
+  return typeof input === 'string' || typeof input[0] === 'number'
+    ? [input as string | number[]]
+    : (input as string[] | number[][]);
+}
+
+/** Tokens that a model adds to each text, such as its first and its last, and a prefix that its server writes. */
+const addedTokens = 64;
+
+/** No tokenizer makes more tokens than the text has bytes. */
+function mostTokens(inputs: readonly (string | number[])[]): number {
+  const sizes = inputs.map((one) => (typeof one === 'string' ? Buffer.byteLength(one) : one.length));
+  return sizes.reduce((sum, size) => sum + size + addedTokens, 0);
+}
+
+/** By their indexes; as they come if none has one. */
+function inOrder(data: NonNullable<Answer['data']>): NonNullable<Answer['data']> {
+  if (data.every((one) => one?.index === undefined)) return data;
+  const sorted = data.toSorted((a, b) => Number(a?.index) - Number(b?.index));
+  return sorted.every((one, index) => one?.index === index) ? sorted : [];
 }
 
 function parse(text: string): Answer {
@@ -99,6 +124,18 @@ function parse(text: string): Answer {
   }
 }
 
-function isVector(value: unknown): value is number[] {
-  return Array.isArray(value) && value.every((one) => typeof one === 'number');
+/** As the contract has it. */
+const mostDimensions = 100_000;
+
+/** Vectors of one length, of numbers that fit 32-bit floats. */
+function areVectors(values: readonly unknown[]): values is number[][] {
+  const first = values[0];
+  const length = Array.isArray(first) ? first.length : 0;
+  if (length < 1 || length > mostDimensions) return false;
+  return values.every(
+    (value) =>
+      Array.isArray(value) &&
+      value.length === length &&
+      value.every((one) => typeof one === 'number' && Number.isFinite(Math.fround(one))),
+  );
 }

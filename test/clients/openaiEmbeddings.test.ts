@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import OpenAI, { APIError } from 'openai';
-import { buildCredits } from '../builders/billing.ts';
+import { balancesOf, buildCredits } from '../builders/billing.ts';
 import type { ChatUser } from '../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../builders/product.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 /** `client.embeddings` of OpenAI's own client, with a provider that has them. */
 const folder = mkdtempSync(join(tmpdir(), 'atrium-models-'));
@@ -92,8 +93,62 @@ test('The tokens are booked as the space’s, and nothing without credits', asyn
     code: 'CREDITS_EXHAUSTED',
   });
   await buildCredits(product.environment.database, 10, poor.spaceId);
-  await clientOf(poor).embeddings.create({ model: 'fake-embeds', input: 'y'.repeat(2_000) });
+  // Each of these letters has three bytes, and is one token here.
+  await clientOf(poor).embeddings.create({ model: 'fake-embeds', input: '€'.repeat(2_000) });
   expect(await spent(poor.spaceId)).toBe(2_000_000);
+});
+
+test('A provider that counts more than the text can have been held for leaves no debt', async () => {
+  const { database } = product.environment;
+  const owner = await product.user();
+  await buildCredits(database, 1, owner.spaceId);
+  // 400 bytes: at most 200 tokens and 8, so of ten calls at once four are paid, and six are refused.
+  const input = 'count 400 '.padEnd(400, 'x');
+  const sent = Array.from({ length: 10 }, () => clientOf(owner).embeddings.create({ model: 'fake-embeds', input }));
+  const outcomes = await Promise.allSettled(sent);
+  const codes = outcomes.map((one) => (one.status === 'fulfilled' ? 'paid' : (one.reason as APIError).code));
+  expect(codes.toSorted()).toEqual([...Array(6).fill('CREDITS_EXHAUSTED'), ...Array(4).fill('paid')]);
+  const [paid] = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  expect(paid?.usage.prompt_tokens).toBe(208);
+  expect(await balancesOf(database, owner.spaceId)).toMatchObject({ available: 1_000_000 - 4 * 208_000 });
+  expect(await balancesOf(database, owner.spaceId)).not.toHaveProperty('debt');
+});
+
+test.each(['1e300', '9e15', '-1', '0.5', '65536'])('A count of %s is a failed call, and free', async (count) => {
+  const { database } = product.environment;
+  const owner = await product.user();
+  await buildCredits(database, 10, owner.spaceId);
+  const call = clientOf(owner).embeddings.create({ model: 'fake-embeds', input: `count ${count}` });
+  await expect(call).rejects.toMatchObject({ status: 502, code: 'PROVIDER_BAD_RESPONSE' });
+  expect(await balancesOf(database, owner.spaceId)).toMatchObject({ available: 10_000_000 });
+});
+
+test('A call is booked although its client leaves before the answer', async () => {
+  const { database } = product.environment;
+  const owner = await product.user();
+  await buildCredits(database, 10, owner.spaceId);
+  const [asked, answers] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const atOnce = product.provider.beforeEmbedding;
+  product.provider.beforeEmbedding = () => {
+    asked.resolve();
+    return answers.promise;
+  };
+  try {
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const call = clientOf(owner).embeddings.create({ model: 'fake-embeds', input: 'x'.repeat(100) }, { signal });
+    await asked.promise;
+    leaving.abort();
+    await expect(call).rejects.toThrow();
+    // Long enough for the server to notice: it answers another request of the same user meanwhile.
+    await owner.fetch('/v1/models');
+    expect(await balancesOf(database, owner.spaceId)).toMatchObject({ reserved: 58_000 });
+  } finally {
+    answers.resolve();
+    product.provider.beforeEmbedding = atOnce;
+  }
+  const isBooked = async () => (await balancesOf(database, owner.spaceId)).available === 10_000_000 - 58_000;
+  await waitFor('the call to be booked', isBooked);
 });
 
 test('A call that fails costs nothing', async () => {
@@ -122,6 +177,14 @@ test.each([
     .catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(APIError);
   expect(error).toMatchObject({ status: 400 });
+});
+
+test('Too many texts are refused by their number', async () => {
+  const input = Array.from({ length: 2_049 }, () => 'x');
+  await expect(client.embeddings.create({ model: 'free-embeds', input })).rejects.toMatchObject({
+    message: expect.stringMatching(/^400 \/input .*2048/),
+    param: 'input',
+  });
 });
 
 test('Another tenant’s space cannot pay', async () => {

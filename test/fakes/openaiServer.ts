@@ -21,7 +21,10 @@ interface EmbeddingsBody {
   dimensions?: number;
 }
 
-/** Vectors that begin with the length of the text or of its token ids. The text `fail 400` fails with that status. */
+/**
+ * Vectors that begin with the length of the text or of its token ids. The text `fail 400` fails with that status, and
+ * `count 5` counts as 5 tokens, or whatever else stands there.
+ */
 function embed({ input, dimensions = 4 }: EmbeddingsBody, response: ServerResponse): void {
   const inputs = typeof input === 'string' || typeof input[0] === 'number' ? [input] : input;
   const failure = /^fail (\d{3})$/.exec(String(inputs[0]))?.[1];
@@ -31,8 +34,9 @@ function embed({ input, dimensions = 4 }: EmbeddingsBody, response: ServerRespon
   const data = lengths.map((length, index) => {
     return { object: 'embedding', index, embedding: [length, 0, ...Array(dimensions - 2).fill(0.25)] };
   });
-  const tokens = lengths.reduce((sum, length) => sum + length, 0);
-  response.end(JSON.stringify({ object: 'list', data, usage: { prompt_tokens: tokens, total_tokens: tokens } }));
+  const counted = /^count (\S+)/.exec(String(inputs[0]))?.[1];
+  const tokens = counted ?? lengths.reduce((sum, length) => sum + length, 0);
+  response.end(`{"object":"list","data":${JSON.stringify(data)},"usage":{"prompt_tokens":${tokens}}}`);
 }
 
 export interface RecordedRequest extends FakeRequest, Played {
@@ -55,6 +59,8 @@ export interface FakeProvider {
   request(index: number): Promise<RecordedRequest>;
   /** Closes idle connections, as servers do after a while, and waits until they are closed. */
   dropIdleConnections(): Promise<void>;
+  /** What embeddings wait for before they are answered. Replace it to hold them up. */
+  beforeEmbedding(): Promise<void>;
   /** Forgets recorded requests and queued scripts. */
   reset(): void;
   stop(): Promise<void>;
@@ -75,7 +81,11 @@ export async function startFakeProvider(
 
   async function answer(incoming: IncomingMessage, response: ServerResponse) {
     const path = incoming.url ?? '/';
-    if (path === '/v1/embeddings') return embed((await json(incoming)) as EmbeddingsBody, response);
+    if (path === '/v1/embeddings') {
+      const body = (await json(incoming)) as EmbeddingsBody;
+      await provider.beforeEmbedding();
+      return embed(body, response);
+    }
     const makeWire = wires[path];
     if (makeWire === undefined || incoming.method !== 'POST') return control(path, incoming, response);
     const body = (await json(incoming)) as FakeRequestBody;
@@ -144,7 +154,7 @@ export async function startFakeProvider(
   server.listen(options.port ?? 0, '127.0.0.1');
   await once(server, 'listening');
 
-  return {
+  const provider: FakeProvider = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
     requests,
     openConnections: () => sockets.size,
@@ -155,6 +165,7 @@ export async function startFakeProvider(
       server.closeIdleConnections();
       while (sockets.size > 0) await nextTurnOfEventLoop();
     },
+    beforeEmbedding: () => Promise.resolve(),
     reset() {
       requests.length = 0;
       queue.length = 0;
@@ -165,4 +176,5 @@ export async function startFakeProvider(
       await once(server, 'close');
     },
   };
+  return provider;
 }

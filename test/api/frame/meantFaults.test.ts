@@ -23,3 +23,13 @@ test('All faults are reported if no form is meant more than another', () => {
   expect(meantFaults(told)).toEqual(told);
   expect(meantFaults([elsewhere])).toEqual([elsewhere]);
 });
+
+test('A list that is only too long is told so, not that it should hold other things', () => {
+  const at = { path: '/body/input' };
+  const tooLong = { ...at, message: 'must NOT have more than 2048 items' };
+  const others = ['must be string', 'must match a schema in anyOf'].map((message) => ({ ...at, message }));
+  const ofItem = { path: '/body/input/0', message: 'must be integer' };
+  expect(meantFaults([...others, tooLong, ofItem, tooLong, elsewhere])).toEqual([elsewhere, tooLong]);
+  const wrongItem = { path: '/body/input/0', message: 'must NOT have fewer than 1 characters' };
+  expect(meantFaults([...others, tooLong, wrongItem])).toEqual([wrongItem]);
+});
