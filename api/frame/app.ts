@@ -70,7 +70,7 @@ export function createApp(deps: ApiDeps, surface: Surface = everything(deps.conf
   app.use(findOperation(contract, validator), checkOrigin(deps), limits.anonymous);
   app.use(authentication(validator, limits), plainParameters(), answerType());
   app.use(authorized, streamSlots(deps.config));
-  app.use(readBody(), fairShare(deps.config), authorizationAfterBody(deps));
+  app.use(readBody(deps.config), fairShare(deps.config), authorizationAfterBody(deps));
   app.use(validator.request, validator.response);
   for (const { routes } of areas) for (const route of routes) app.use(route(routeDeps));
   app.use(upgradeRoutes(areas, routeDeps, connectionLimits));

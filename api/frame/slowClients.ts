@@ -21,6 +21,9 @@ interface Exchange {
   /** Kept here because Node detaches it from a request whose body a pipeline has given up. */
   socket: Socket;
   begunAt: number;
+  lookedAt: number;
+  /** How long bytes waited for us to read them. */
+  oursMs: number;
   received: Progress;
   sent: Progress;
 }
@@ -49,7 +52,8 @@ export class SlowClients {
   watch(req: IncomingMessage, res: ServerResponse): void {
     const now = performance.now();
     const nothing = { bytes: -1, at: now };
-    this.#exchanges.add({ req, res, socket: req.socket, begunAt: now, received: { ...nothing }, sent: { ...nothing } });
+    const times = { begunAt: now, lookedAt: now, oursMs: 0 };
+    this.#exchanges.add({ req, res, socket: req.socket, ...times, received: { ...nothing }, sent: { ...nothing } });
   }
 
   close(): void {
@@ -66,11 +70,17 @@ export class SlowClients {
     }
   }
 
-  /** An upload may take as long as it needs, provided that bytes arrive whenever we are ready to read. */
-  #isLate({ req, socket, begunAt, received }: Exchange, now: number): boolean {
+  /**
+   * An upload may take as long as it needs, provided that bytes arrive whenever we are ready to read. For no request
+   * counts the time in which it waits for us: bytes have arrived that we have not read.
+   */
+  #isLate(exchange: Exchange, now: number): boolean {
+    const { req, res, socket, begunAt, received } = exchange;
     const { requestMs, stallMs } = this.#settings;
-    if (!isUpload(req)) return now - begunAt >= requestMs;
-    const isOurTurn = req.readableLength > 0;
+    const isOurTurn = req.readableLength > 0 && !res.headersSent;
+    if (isOurTurn) exchange.oursMs += now - exchange.lookedAt;
+    exchange.lookedAt = now;
+    if (!isUpload(req)) return now - begunAt - exchange.oursMs >= requestMs;
     if (isOurTurn || socket.bytesRead !== received.bytes) {
       received.bytes = socket.bytesRead;
       received.at = now;

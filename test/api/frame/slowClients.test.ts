@@ -104,6 +104,38 @@ test('408 for an upload that stalls, and nothing of it is kept', async () => {
   expect((listed.body.data as { name: string }[]).map(({ name }) => name)).not.toContain('broken.txt');
 });
 
+test('The time in which a body waits for the server is not counted', async () => {
+  const slow = new SlowClients({ headersMs: never, requestMs: 3 * soon, stallMs: never });
+  const waiting = Promise.withResolvers<http.IncomingMessage>();
+  const server = http.createServer((req, res) => {
+    slow.watch(req, res);
+    if (req.url === '/waiting') waiting.resolve(req);
+    else req.resume();
+    req.on('end', () => res.end('read'));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const body = 'x'.repeat(4 * 2 ** 20);
+  const post = (path: string, length: number, sent: string) => {
+    const socket = net.connect((server.address() as AddressInfo).port, '127.0.0.1');
+    socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${length}\r\n\r\n${sent}`);
+    return socket;
+  };
+  try {
+    const patient = post('/waiting', body.length, body);
+    const req = await waiting.promise;
+    // Clients that come later and send too little are refused meanwhile, one after another.
+    for (let times = 0; times < 3; times++) {
+      expect(codeOf(await text(post('/slow', 50, '{')))).toEqual(tooLate);
+    }
+    req.resume();
+    expect(await text(patient)).toMatch(/^HTTP\/1.1 200 /);
+  } finally {
+    slow.close();
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
 test('Connections beyond the limit are closed as they come', async () => {
   await withServer({ maxConnections: 2 }, async (connect) => {
     const kept = [await connect(), await connect()];
