@@ -15,6 +15,10 @@ export function givenByUrl(url: string, pointer: string, filename?: string): Giv
   const named = filename === undefined ? {} : { filename };
   if (isRemote(url)) {
     if (!URL.canParse(url)) throw refused('FILE_URL_INVALID', pointer, 'This is not a valid URL.');
+    const { username, password } = new URL(url);
+    if (`${username}${password}` !== '') {
+      throw refused('FILE_URL_INVALID', pointer, 'The URL of a file must not contain a user name or a password.');
+    }
     return { type: 'file', url, mediaType: '', ...named };
   }
   if (!/^data:/i.test(url)) {

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import { newId } from '../../base/ids.ts';
 import { requireLivingSpace } from '../audit/livingSpace.ts';
 import { type Database, transaction } from '../database/database.ts';
@@ -31,15 +30,10 @@ export async function prepareThread(
 export async function keepSentFile(
   store: Pick<ResultStore, 'database' | 'storage' | 'limits'>,
   thread: Pick<Thread, 'id' | 'spaceId' | 'userId'>,
-  { name, fileName, bytes }: { name: string; fileName: string; bytes: Buffer },
+  { name, fileName, size, bytes }: { name: string; fileName: string; size: number; bytes: AsyncIterable<Buffer> },
 ): Promise<AttachedFile> {
   const { id: threadId, spaceId, userId } = thread;
-  const { item, place } = await keepThreadFile(
-    store,
-    { spaceId, userId, threadId },
-    [folder, name],
-    Readable.from([bytes]),
-  );
+  const { item, place } = await keepThreadFile(store, { spaceId, userId, threadId }, [folder, name], bytes);
   return {
     path: place.path,
     containerId: place.containerId,
@@ -47,7 +41,7 @@ export async function keepSentFile(
     fileName,
     itemId: item.id,
     version: item.version,
-    size: bytes.length,
+    size,
     isSent: true,
   };
 }

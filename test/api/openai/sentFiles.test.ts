@@ -20,6 +20,7 @@ let user: ChatUser;
 beforeAll(async () => {
   web = createServer((req, res) => {
     if (req.url === '/picture.png') return void res.end(largePng);
+    if (req.url?.startsWith('/large')) return void res.end(Buffer.alloc(12 * 2 ** 20, 'x'));
     if (req.url === '/endless') return void endless(res);
     if (req.url === '/inside') return void res.writeHead(302, { location: 'http://169.254.169.254/x' }).end();
     res.writeHead(404).end();
@@ -183,12 +184,30 @@ describe('Files by address', () => {
     ['that is not there', () => at('/missing'), /answered 404/],
     ['that never ends', () => at('/endless'), /larger than 20 MB/],
     ['that leads into the machine’s network', () => at('/inside'), /not fetched/],
+    ['of more than 32 MiB with the others', () => [1, 2, 3].map((n) => at(`/large${n}`)), /32 MiB together/],
     ['within the machine', () => 'http://127.0.0.1:1/x.png', /not fetched/],
   ])('A file %s is refused', async (_what, url, message) => {
-    const response = await post([{ role: 'user', content: [text('x'), picture(url())] }]);
+    const response = await post([{ role: 'user', content: [text('x'), ...[url()].flat().map(picture)] }]);
     expect({ status: response.status, body: await response.json() }).toMatchObject({
       status: 400,
       body: { error: { code: 'FILE_NOT_FETCHED', message: expect.stringMatching(message) } },
+    });
+  });
+
+  test('Two large files of a request are stored', async () => {
+    const content = [text('Two large files'), picture(at('/large1')), picture(at('/large2.txt'))];
+    const { threadId } = await complete([{ role: 'user', content }]);
+    const [message] = await user.messages(threadId);
+    const size = 12 * 2 ** 20;
+    expect(message?.parts.slice(1)).toMatchObject([{ data: { size } }, { data: { size } }]);
+  });
+
+  test('An address with a password is refused by its reason', async () => {
+    const url = at('/picture.png').replace('//', '//user:pass@');
+    const response = await post([{ role: 'user', content: [text('x'), picture(url)] }]);
+    expect({ status: response.status, body: await response.json() }).toMatchObject({
+      status: 400,
+      body: { error: { code: 'FILE_URL_INVALID', message: expect.stringMatching(/user name or a password/) } },
     });
   });
 
