@@ -5,6 +5,10 @@ import type { Database } from '../../models/database/database.ts';
 
 /** Bytes per token, fewer than most text has, so that the hold stays ahead of the provider's count. */
 const bytesPerToken = 3;
+/** Hardly any text has more bytes per token on average. */
+const mostBytesPerToken = 8;
+/** Providers send at most one delta per token. Shorter deltas may have been split on the way. */
+const leastBytesPerDelta = 4;
 /** Asks for more at this share of the hold, so that the answer does not have to wait. */
 const askedAtShare = 0.75;
 /** The expected growth of an answer from there, as a factor. */
@@ -15,9 +19,11 @@ const leastGrowthTokens = 128;
 export class GrowingHold {
   readonly #database: Database;
   readonly #call: CallRequest;
-  readonly #atMost: number;
+  /** What the call may cost at most, if its provider keeps to the length that it was asked for. */
+  #atMost: number;
   /** The cost of the call so far, estimated high. */
   #micro: number;
+  readonly #output = { text: { bytes: 0, deltas: 0 }, reasoning: { bytes: 0, deltas: 0 } };
   #held: number;
   #askAt: number;
   #asking: Promise<void> | undefined;
@@ -33,21 +39,42 @@ export class GrowingHold {
 
   /**
    * Counts output. The reader waits if the output exceeds the hold. Rejects with 402 if there are no more credits. Once
-   * the highest possible cost is held, the provider's limit bounds the answer.
+   * the highest possible cost is held, the provider's limit bounds the answer, until the answer is certainly longer.
    */
   said(part: ModelPart): void | Promise<void> {
-    this.#micro += this.#costOf(part);
-    if (this.#held >= this.#atMost || this.#micro < this.#askAt) return undefined;
+    this.#count(part);
+    if (this.#held >= this.#atMost) {
+      const sure = this.#sureCost();
+      if (sure <= this.#held) return undefined;
+      // The provider ignores its limit, or the catalogue's is too low: from here on only the credits bound the answer.
+      this.#atMost = Number.POSITIVE_INFINITY;
+      this.#micro = sure;
+    }
+    if (this.#micro < this.#askAt) return undefined;
     if (this.#micro > this.#held) return this.#wait();
     // An early request may fail. It is repeated when more is needed.
     if (this.#asking === undefined) this.#ask().catch(() => undefined);
     return undefined;
   }
 
-  #costOf(part: ModelPart): number {
-    if (part.type !== 'text-delta' && part.type !== 'reasoning-delta' && part.type !== 'tool-input-delta') return 0;
+  #count(part: ModelPart): void {
+    if (part.type !== 'text-delta' && part.type !== 'reasoning-delta' && part.type !== 'tool-input-delta') return;
+    const isReasoning = part.type === 'reasoning-delta';
     const { output, reasoning } = this.#call.prices;
-    return (Buffer.byteLength(part.delta) / bytesPerToken) * (part.type === 'reasoning-delta' ? reasoning : output);
+    const bytes = Buffer.byteLength(part.delta);
+    const said = isReasoning ? this.#output.reasoning : this.#output.text;
+    said.bytes += bytes;
+    said.deltas += bytes > 0 ? 1 : 0;
+    this.#micro += (bytes / bytesPerToken) * (isReasoning ? reasoning : output);
+  }
+
+  /** The cost of the call so far, estimated low, so that an answer within its limit never seems to exceed it. */
+  #sureCost(): number {
+    const { prices, inputTokens } = this.#call;
+    const tokens = ({ bytes, deltas }: { bytes: number; deltas: number }) =>
+      Math.floor(Math.max(bytes / mostBytesPerToken, Math.min(deltas, bytes / leastBytesPerDelta)));
+    const { text, reasoning } = this.#output;
+    return ceilingOf(prices, inputTokens, 0) + tokens(text) * prices.output + tokens(reasoning) * prices.reasoning;
   }
 
   async #wait(): Promise<void> {

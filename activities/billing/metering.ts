@@ -1,12 +1,11 @@
 import type { Transaction } from 'sequelize';
 import type { Config } from '../../config/index.ts';
 import type { Catalogue } from '../../integrations/chat/catalogue.ts';
-import type { TokenUsage } from '../../integrations/chat/modelCall.ts';
 import { estimateTokens } from '../../integrations/chat/tokens.ts';
 import { type CallKind, noteOutput } from '../../models/billing/callSizes.ts';
 import { type CallRequest, holdForCall } from '../../models/billing/gate.ts';
 import { findHold, release, settle } from '../../models/billing/holds.ts';
-import { costOf, isFree, pricesOf } from '../../models/billing/prices.ts';
+import { costOf, isFree, type Prices, pricesOf } from '../../models/billing/prices.ts';
 import { openHoldsOf } from '../../models/billing/staleCredits.ts';
 import { isAside } from '../../models/chat/modelCall.ts';
 import { saidSinceStep } from '../../models/chat/turnLog/tails.ts';
@@ -56,8 +55,7 @@ export function createMetering(options: {
       const id = holdId({ turn, step });
       // A free model may have replaced one that costs. Its hold must be released then.
       if (isFree(prices) && (!enforced || (await findHold(tx, id)) === undefined)) return;
-      const used = usage ?? (await estimateStopped(tx, call));
-      const cost = used === undefined ? 0 : costOf(prices, used);
+      const cost = usage === undefined ? await costOfStopped(tx, call, prices) : costOf(prices, usage);
       const { spaceId, userId } = turn;
       await settle(tx, { id, spaceId, userId, turnId: turn.id, modelId, cost, enforced });
       if (usage === undefined || isFree(prices)) return;
@@ -83,17 +81,18 @@ function holdId({ turn, step }: Pick<MeteredCall, 'turn' | 'step'>): string {
 }
 
 /**
- * Estimates the usage of a stopped call, for which the provider sends no count: the prompt and the output so far.
- * Undefined for a call without output, which is free.
+ * Estimates the cost of a stopped call, for which the provider sends no count: the prompt and the output so far. A call
+ * without output is free. An estimate makes no debt, so the cost is at most what is held for the call.
  */
-async function estimateStopped(tx: Transaction, { turn, step }: MeteredCall): Promise<TokenUsage | undefined> {
+async function costOfStopped(tx: Transaction, { turn, step }: MeteredCall, prices: Prices): Promise<number> {
   let characters = 0;
   for (const chunk of await saidSinceStep(tx, turn.id, step)) {
     if (chunk.type === 'text-delta' || chunk.type === 'reasoning-delta') characters += chunk.delta.length;
     else if (chunk.type === 'tool-input-delta') characters += chunk.inputTextDelta.length;
   }
-  if (characters === 0) return undefined;
+  if (characters === 0) return 0;
   const hold = await findHold(tx, holdId({ turn, step }));
   const outputTokens = estimateTokens(characters);
-  return { inputTokens: hold?.inputTokens ?? 0, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 };
+  const used = { inputTokens: hold?.inputTokens ?? 0, cachedInputTokens: 0, outputTokens, reasoningTokens: 0 };
+  return Math.min(costOf(prices, used), hold?.status === 'open' ? hold.amount : Number.POSITIVE_INFINITY);
 }

@@ -212,6 +212,13 @@ export const mutations: readonly Mutation[] = [
     caughtBy: 'test/api/chat/once.test.ts',
   },
   {
+    name: 'A provider that ignores the length it was asked for puts the space into debt',
+    file: 'activities/billing/growingHold.ts',
+    piece: 'if (sure <= this.#held) return undefined;',
+    replacement: 'return undefined;',
+    caughtBy: 'test/activities/billing/chatCredits.test.ts',
+  },
+  {
     name: 'The hold of a settled call is released once more',
     file: 'models/billing/holds.ts',
     piece: "if (hold?.status !== 'open') return false;",

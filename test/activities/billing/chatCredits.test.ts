@@ -189,6 +189,35 @@ test('An answer that its credits cut short fails with CREDITS_EXHAUSTED instead 
   expect(await settled(user)).toEqual({ spent: micro, paid: micro });
 });
 
+// The model's longest answer costs 10 credits by the catalogue, but the provider goes on after that.
+test.each([
+  ['with credits for the longest answer and a few more', 12],
+  ['with fewer credits than for the longest answer', 5],
+])('An answer of a provider that ignores its limit is cut at the credits, without debt: %s', async (_what, credits) => {
+  const user = await buyer(`endless${credits}`, credits);
+  const { turnId } = await user.ask({ content: answerOf(5_000, `endless ${credits}`), modelId: 'answers' });
+  expect(await user.ended(turnId)).toMatchObject({ status: 'failed', error: { code: 'CREDITS_EXHAUSTED' } });
+  const { spent = 0, available = 0, ...rest } = await settled(user);
+  expect([spent + available, rest]).toEqual([credits * micro, { paid: credits * micro }]);
+  expect(spent).toBeGreaterThan(credits * 0.7 * micro);
+});
+
+test('An answer that is longer than the catalogue says reserves on, as long as there are credits', async () => {
+  const user = await buyer('longer', 100);
+  const { turnId } = await user.ask({ content: answerOf(3_000, 'longer'), modelId: 'answers' });
+  expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
+  expect(await settled(user)).toEqual({ available: 70 * micro, spent: 30 * micro, paid: 100 * micro });
+});
+
+test('An answer of long words ends at the limit that its credits set, not before it', async () => {
+  const user = await buyer('exactly', 5);
+  const tokens = Array.from({ length: 490 }, () => 'sesqui ');
+  const script = { tokens, usage: { inputTokens: 20, outputTokens: 490 } };
+  const { turnId } = await user.ask({ content: fake(script, 'exactly'), modelId: 'answers' });
+  expect(await user.ended(turnId)).toMatchObject({ status: 'completed' });
+  expect(await settled(user)).toEqual({ available: 0.1 * micro, spent: 4.9 * micro, paid: 5 * micro });
+});
+
 test('The same message sent 100 times at once starts one turn and reserves the credits of one', async () => {
   const user = await buyer('hundred', 1);
   const body = { content: 'a hundred times', modelId: 'calls', outboxItemId: 'hundred' };
