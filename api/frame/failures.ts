@@ -145,15 +145,15 @@ export interface ValidatorFault {
 }
 
 const ofForms = /^must match (exactly one schema in oneOf|a schema in anyOf)$/;
+const ofTypes = /^must be [a-z]+(?:,[a-z]+)*$/;
+/** The validator checks these rules only for values of the right type. */
+const ofRightType = /^must (NOT have (fewer|more) than|match (pattern|format)|be (>=?|<=?|multiple of)) /;
 const ofFields = /^must (have required property|NOT have additional properties)/;
-
-const ofLength = /^must NOT have (more|fewer) than /;
-const ofType = /^must be (array|boolean|integer|null|number|object|string)/;
 
 /**
  * Where a value may have one of several forms, the validator reports faults against each of them. A value with the
  * right fields but a wrong value in one of them is meant to have that form, so faults about the other forms are
- * dropped.
+ * dropped. So are faults about types if the value has a right type, and something else is wrong with it.
  */
 export function meantFaults(faults: readonly ValidatorFault[]): readonly ValidatorFault[] {
   const choices = faults.filter(({ message = '' }) => ofForms.test(message)).map(({ path = '' }) => path);
@@ -161,12 +161,16 @@ export function meantFaults(faults: readonly ValidatorFault[]): readonly Validat
     const below = ({ path = '' }: ValidatorFault) => path.startsWith(`${at}/`);
     const isOfValue = (fault: ValidatorFault) =>
       below(fault) && !ofFields.test(fault.message ?? '') && !ofForms.test(fault.message ?? '');
-    // It has the form whose only fault is its length.
-    const tooLong = left.find(({ path, message = '' }) => path === at && ofLength.test(message));
-    if (tooLong !== undefined && left.every((fault) => !below(fault) || ofType.test(fault.message ?? ''))) {
-      return [...left.filter((fault) => fault.path !== at && !below(fault)), tooLong];
+    const whole = left.filter(({ path, message = '' }) => path === at && ofRightType.test(message));
+    if (whole.length > 0 && left.every((fault) => !isOfValue(fault) || ofTypes.test(fault.message ?? ''))) {
+      return [...left.filter((fault) => !(fault.path === at || below(fault))), ...withoutCopies(whole)];
     }
     if (!left.some(isOfValue)) return left;
     return left.filter((fault) => isOfValue(fault) || !(fault.path === at || below(fault)));
   }, faults);
+}
+
+/** Several forms may have the same rule. */
+function withoutCopies(faults: readonly ValidatorFault[]): ValidatorFault[] {
+  return [...new Map(faults.map((fault) => [fault.message, fault])).values()];
 }

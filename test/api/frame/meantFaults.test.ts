@@ -33,3 +33,16 @@ test('A list that is only too long is told so, not that it should hold other thi
   const wrongItem = { path: '/body/input/0', message: 'must NOT have fewer than 1 characters' };
   expect(meantFaults([...others, tooLong, wrongItem])).toEqual([wrongItem]);
 });
+
+test('The type is not reported as wrong if one form has it, and another rule is broken', () => {
+  const fault = (path: string, message: string) => ({ path: `/body/input${path}`, message });
+  const isNoForm = fault('', 'must match a schema in anyOf');
+  const isEmpty = fault('', 'must NOT have fewer than 1 items');
+  const isText = fault('', 'must be string');
+  expect(meantFaults([isText, isEmpty, isEmpty, isNoForm, elsewhere])).toEqual([elsewhere, isEmpty]);
+  const isLong = fault('', 'must NOT have more than 2048 items');
+  expect(meantFaults([isText, isLong, fault('/0', 'must be integer'), isNoForm])).toEqual([isLong]);
+  // No form has the type of the value.
+  const isList = fault('', 'must be array');
+  expect(meantFaults([isText, isList, isNoForm])).toEqual([isText, isList, isNoForm]);
+});
