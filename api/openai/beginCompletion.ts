@@ -37,7 +37,7 @@ export async function beginCompletion(
   body: CompletionBody,
 ): Promise<Telling> {
   refuseUnsupported(body);
-  if (deps.catalogue.find(body.model) === undefined) throw modelUnknown();
+  if (deps.catalogue.find(body.model) === undefined) throw modelUnknown(deps.catalogue, body.model);
   const conversation = readConversation(body);
   const place = readPlace(req, body, conversation);
   // Whatever finds an earlier turn includes the API key, so that a key does not get the answer of another one.

@@ -1,3 +1,4 @@
+import type { DomainError } from '../../base/errors.ts';
 import { newId } from '../../base/ids.ts';
 import { Places } from '../../base/places.ts';
 import type { EmbeddingModel } from '../../integrations/chat/catalogue.ts';
@@ -18,7 +19,7 @@ import { releaseBody } from '../frame/middleware/body.ts';
 import { bodyOf } from '../frame/request.ts';
 import { createRouter } from '../frame/router.ts';
 import { turnFailure } from './presentError.ts';
-import { modelUnknown } from './refusals.ts';
+import { embeddingModelUnknown } from './refusals.ts';
 
 /** Calls of one user that run at once, those whose client has left included. The others wait. */
 const callsAtOnce = { all: Number.POSITIVE_INFINITY, perOwner: 16 };
@@ -38,7 +39,7 @@ export function embeddingRoutes(deps: RouteDeps) {
     const caller = callerOf(req);
     const { model: modelId, input, encoding_format: format, dimensions } = bodyOf<'createEmbeddings'>(req);
     const model = catalogue.embeddings.find(({ id }) => id === modelId);
-    if (model === undefined) throw modelUnknown();
+    if (model === undefined) throw embeddingModelUnknown(catalogue, modelId);
     const spaceId = req.get('x-space-id') ?? (await defaultSpaceOf(deps, caller));
     await authorizeSpace(deps, caller, spaceId, 'viewer');
     releaseBody(req);
@@ -86,7 +87,7 @@ export function embeddingRoutes(deps: RouteDeps) {
       return { ...result, inputTokens };
     } catch (error) {
       if (isMetered) await transaction(database, (tx) => release(tx, spaceId, id));
-      throw error instanceof ProviderError ? turnFailure({ code: error.code, detail: error.message }) : error;
+      throw error instanceof ProviderError ? failureOf(error) : error;
     }
   }
 
@@ -96,6 +97,12 @@ export function embeddingRoutes(deps: RouteDeps) {
 /** The tokens that are held, and billed at most, whatever the provider counts: a space never owes for embeddings. */
 function mostBilledTokens(input: EmbeddingInput): number {
   return sumOf(input, (text) => Math.ceil(Buffer.byteLength(text) / bytesPerToken) + addedTokens);
+}
+
+/** No turn has begun, so a client may repeat the call, at the time that the provider says. */
+function failureOf({ code, message, retryAfterMs }: ProviderError): DomainError {
+  const retry = retryAfterMs === undefined ? {} : { retryAfterSeconds: Math.ceil(retryAfterMs / 1_000) };
+  return turnFailure({ code, detail: message }, retry);
 }
 
 /** A rough count, for a provider that reports none. Token ids are their own count. */

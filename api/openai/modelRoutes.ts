@@ -19,7 +19,7 @@ export function modelRoutes({ catalogue }: RouteDeps) {
     const { modelId } = pathOf<'getOpenAiModel'>(req);
     // Models for embeddings are in no list: programs would offer them for chats.
     const model = catalogue.find(modelId) ?? catalogue.embeddings.find(({ id }) => id === modelId);
-    if (model === undefined) throw modelUnknown();
+    if (model === undefined) throw modelUnknown(catalogue, modelId);
     answer<'getOpenAiModel'>(res, 200, presentModel(model));
   });
 

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { DomainError, type DomainErrorKind } from '../../base/errors.ts';
+import { DomainError, type DomainErrorKind, type DomainErrorOptions } from '../../base/errors.ts';
 import type { AnswerOf } from '../frame/answer.ts';
 import type { Failure } from '../frame/failures.ts';
 
@@ -25,6 +25,11 @@ const ownNames: Record<string, string> = {
   '/outboxItemId': 'Idempotency-Key',
 };
 
+/** Failures whose usual words name fields that OpenAI's API does not have. */
+const ownWords: Record<string, string> = {
+  OUTBOX_ITEM_REUSED: 'A different request was already sent with this Idempotency-Key.',
+};
+
 const pathUnknown =
   'There is nothing at this path. Of OpenAI’s API, only /v1/chat/completions, /v1/embeddings, /v1/files and ' +
   '/v1/models are available.';
@@ -32,7 +37,7 @@ const pathUnknown =
 /** A failure in the form that OpenAI's clients read. `req` distinguishes an unknown path from an unknown object. */
 export function presentError({ status, code, detail, errors }: Failure, req?: Pick<Request, 'operation'>): OpenAiError {
   const isPathUnknown = code === 'NOT_FOUND' && req !== undefined && req.operation === undefined;
-  const message = isPathUnknown ? pathUnknown : detail;
+  const message = isPathUnknown ? pathUnknown : (ownWords[code] ?? detail);
   return {
     error: {
       message: message.slice(0, 2_000),
@@ -65,12 +70,16 @@ const kinds: Record<string, DomainErrorKind> = {
   SPENDING_CAP_REACHED: 'paymentRequired',
   CONTEXT_TOO_LONG: 'invalid',
   PROVIDER_REFUSED: 'invalid',
+  PROVIDER_RATE_LIMITED: 'rateLimited',
 };
 
 const limits = ['STEP_LIMIT', 'TIME_LIMIT', 'TOOL_CALL_LIMIT', 'TOOL_LOOP', 'ANSWER_TOO_LARGE'];
 
-/** A failed turn, as the failure of its request. */
-export function turnFailure({ code, detail } = { code: 'INTERNAL', detail: 'The turn has failed.' }): DomainError {
+/** A failed turn, or another failed call of a provider, as the failure of its request. */
+export function turnFailure(
+  { code, detail }: { code: string; detail: string } = { code: 'INTERNAL', detail: 'The turn has failed.' },
+  options: Pick<DomainErrorOptions, 'retryAfterSeconds'> = {},
+): DomainError {
   const kind = kinds[code] ?? (limits.includes(code) ? 'unprocessable' : 'upstream');
-  return new DomainError(kind, code, detail);
+  return new DomainError(kind, code, detail, options);
 }

@@ -1,4 +1,5 @@
 import { DomainError } from '../../base/errors.ts';
+import type { Catalogue } from '../../integrations/chat/catalogue.ts';
 import type { CompletionBody } from './conversation.ts';
 
 /** A 400 that names the wrong field as a JSON pointer. */
@@ -26,8 +27,30 @@ export function resultMissing(callIds: readonly string[]): DomainError {
   return refused('TOOL_RESULT_MISSING', '/messages', detail);
 }
 
-export function modelUnknown(): DomainError {
-  const detail = 'There is no such model. GET /v1/models lists the available models.';
+/** For a model that cannot chat: 404, with what can be done instead. */
+export function modelUnknown({ embeddings }: Pick<Catalogue, 'embeddings'>, modelId: string): DomainError {
+  const all = 'GET /v1/models lists the available models.';
+  return embeddings.some(({ id }) => id === modelId)
+    ? unknown(`This model makes embeddings and answers no chats: use it with POST /v1/embeddings. ${all}`)
+    : unknown(`There is no such model. ${all}`);
+}
+
+/** For a model that makes no embeddings: 404, with the models that do. */
+export function embeddingModelUnknown({ embeddings, find }: Catalogue, modelId: string): DomainError {
+  const what =
+    find(modelId) === undefined
+      ? 'There is no such model for embeddings.'
+      : 'This model answers chats and makes no embeddings.';
+  const ids = embeddings.map(({ id }) => id).join(', ');
+  return unknown(
+    ids === ''
+      ? `${what} No model makes embeddings here. The operator names some in ATRIUM_COMPATIBLE_EMBEDDING_MODELS, or ` +
+          'as embeddingModels in ATRIUM_MODELS_FILE.'
+      : `${what} Available are: ${ids.slice(0, 1_000)}.`,
+  );
+}
+
+function unknown(detail: string): DomainError {
   return new DomainError('notFound', 'MODEL_UNKNOWN', detail, { errors: [{ pointer: '/model', detail }] });
 }
 

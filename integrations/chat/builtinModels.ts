@@ -153,3 +153,12 @@ export const builtinEmbeddings: readonly EmbeddingModel[] = [
   embedding('text-embedding-3-small', 2),
   embedding('text-embedding-3-large', 13),
 ];
+
+/** Vectors that need no account, for the same reason as {@link demoModel}. */
+export const demoEmbedding: EmbeddingModel = {
+  id: 'demo-embedding',
+  provider: 'demo',
+  adapter: 'demo',
+  providerModelId: 'demo-embedding',
+  pricingRates: [tokenRate('Input', 0)],
+};

@@ -1,6 +1,6 @@
 import type { JSONObject } from '@ai-sdk/provider';
 import { type Config, ConfigError } from '../../config/index.ts';
-import { builtinEmbeddings, builtinModels, demoModel, unknownModel } from './builtinModels.ts';
+import { builtinEmbeddings, builtinModels, demoEmbedding, demoModel, unknownModel } from './builtinModels.ts';
 import { canDo, cheapest, chooseModel, effortOf, effortOrDefault, refused } from './modelRules.ts';
 import { type ModelsFile, readModelsFile } from './modelsFile.ts';
 
@@ -92,7 +92,8 @@ export interface Catalogue {
 /** Builds the catalogue from the configuration, once at start. Throws {@link ConfigError} with one line. */
 export function createCatalogue(config: Config['llm']): Catalogue {
   const file = config.modelsFile === undefined ? undefined : readModelsFile(config.modelsFile, config.compatible.name);
-  const models = usableModels(config, file);
+  const named = namedEmbeddings(config, file);
+  const models = usableModels(config, file, named);
   const byId = new Map(models.map((model) => [model.id, model]));
   const ids = models.map((model) => model.id).join(', ');
   const defaultModelId = config.defaultModelId ?? file?.defaultModelId ?? models[0]?.id ?? demoModel.id;
@@ -108,7 +109,7 @@ export function createCatalogue(config: Config['llm']): Catalogue {
   return {
     list: () => [...models],
     find: (id) => byId.get(id),
-    embeddings: usableEmbeddings(config, file),
+    embeddings: withDemoEmbedding(models, named),
     defaultModelId,
     resolve({ modelId, autoModel, effort, needs = {} }) {
       if (typeof modelId !== 'string' && autoModel === true) {
@@ -140,14 +141,19 @@ export function createCatalogue(config: Config['llm']): Catalogue {
  * The models whose provider is configured. The demo model is added on request, or if there is no other; it is the
  * models file's entry with its price, or else the built-in one.
  */
-function usableModels(config: Config['llm'], file: ModelsFile | undefined): CatalogueModel[] {
+function usableModels(
+  config: Config['llm'],
+  file: ModelsFile | undefined,
+  embeddings: readonly EmbeddingModel[],
+): CatalogueModel[] {
   const configured = configuredIn(config);
   const { name, modelIds } = config.compatible;
   const all = file?.models ?? [...builtinModels, ...modelIds.map((id) => unknownModel(id, name))];
   const usable = all.filter((model) => configured[model.adapter]);
-  if (configured.compatible && !usable.some((model) => model.adapter === 'compatible')) {
+  if (configured.compatible && ![...usable, ...embeddings].some(({ adapter }) => adapter === 'compatible')) {
     throw new ConfigError(
-      'ATRIUM_COMPATIBLE_BASE_URL is set, but no model of it is known. Name some in ATRIUM_COMPATIBLE_MODELS or ATRIUM_MODELS_FILE.',
+      'ATRIUM_COMPATIBLE_BASE_URL is set, but no model of it is known. Name some in ATRIUM_COMPATIBLE_MODELS or ATRIUM_MODELS_FILE, ' +
+        'or models for embeddings in ATRIUM_COMPATIBLE_EMBEDDING_MODELS.',
     );
   }
   const needsDemo = usable.length === 0 || (config.demoModel && !usable.some((model) => model.adapter === 'demo'));
@@ -157,11 +163,20 @@ function usableModels(config: Config['llm'], file: ModelsFile | undefined): Cata
 }
 
 /** Those of the models file, or else OpenAI's and the compatible server's in `ATRIUM_COMPATIBLE_EMBEDDING_MODELS`. */
-function usableEmbeddings(config: Config['llm'], file: ModelsFile | undefined): EmbeddingModel[] {
+function namedEmbeddings(config: Config['llm'], file: ModelsFile | undefined): EmbeddingModel[] {
   const configured = configuredIn(config);
   const { name, embeddingModelIds } = config.compatible;
   const ofServer = embeddingModelIds.map((id) => unknownModel(id, name));
   return (file?.embeddingModels ?? [...builtinEmbeddings, ...ofServer]).filter(({ adapter }) => configured[adapter]);
+}
+
+/** The demo's vectors stand beside the demo model, so that embeddings can be tried without an account, too. */
+function withDemoEmbedding(
+  models: readonly CatalogueModel[],
+  embeddings: readonly EmbeddingModel[],
+): readonly EmbeddingModel[] {
+  const isTaken = [...models, ...embeddings].some(({ id }) => id === demoEmbedding.id);
+  return isTaken || !models.some(({ adapter }) => adapter === 'demo') ? embeddings : [...embeddings, demoEmbedding];
 }
 
 function configuredIn(config: Config['llm']): Record<ProviderName, boolean> {

@@ -1,6 +1,7 @@
 import { APICallError } from '@ai-sdk/provider';
 import type { Config } from '../../config/index.ts';
 import type { EmbeddingModel } from './catalogue.ts';
+import { embedByDemo } from './demoEmbedding.ts';
 import { ProviderError } from './errors.ts';
 import { createHttpFetch } from './httpFetch.ts';
 import { toProviderError } from './normaliseError.ts';
@@ -28,7 +29,7 @@ export interface Embedder {
   embed(call: EmbeddingCall): Promise<Embedded>;
 }
 
-/** Calls the embeddings of OpenAI's API, which all providers with embeddings have here. It never retries. */
+/** Calls the embeddings of OpenAI's API, which all providers with embeddings have here, or the demo. It never retries. */
 export function createEmbedder(
   { openai, compatible, idleTimeoutMs }: Config['llm'],
   fetch: typeof globalThis.fetch = createHttpFetch(() => undefined),
@@ -39,6 +40,7 @@ export function createEmbedder(
   };
   return {
     async embed({ model, input, dimensions }) {
+      if (model.adapter === 'demo') return embedByDemo(inputsOf(input), dimensions);
       const { baseUrl, apiKey } = model.adapter === 'openai' ? servers.openai : servers.compatible;
       const url = `${baseUrl.replace(/\/$/, '')}/embeddings`;
       const body = { model: model.providerModelId, input, encoding_format: 'float', dimensions };

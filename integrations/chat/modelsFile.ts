@@ -48,11 +48,14 @@ const embeddingSchema = z.strictObject({
 
 const fileSchema = z
   .strictObject({
-    models: z.array(modelSchema).min(1).max(200),
+    models: z.array(modelSchema).min(1).max(200).optional(),
     embeddingModels: z.array(embeddingSchema).max(200).default([]),
     defaultModelId: z.string().optional(),
   })
-  .superRefine(({ models, embeddingModels }, context) => {
+  .superRefine(({ models = [], embeddingModels }, context) => {
+    if (models.length + embeddingModels.length === 0) {
+      context.addIssue({ code: 'custom', path: [], message: 'it names neither models nor embeddingModels' });
+    }
     const seen = new Set<string>();
     for (const [list, of] of Object.entries({ models, embeddingModels })) {
       for (const [index, { id }] of of.entries()) {
@@ -64,7 +67,8 @@ const fileSchema = z
   });
 
 export interface ModelsFile {
-  models: CatalogueModel[];
+  /** Undefined if the file has only models for embeddings: the built-in list stays then. */
+  models: CatalogueModel[] | undefined;
   embeddingModels: EmbeddingModel[];
   defaultModelId: string | undefined;
 }
@@ -97,7 +101,7 @@ export function readModelsFile(path: string, compatibleName: string): ModelsFile
   });
   return {
     defaultModelId,
-    models: models.map((entry) => {
+    models: models?.map((entry) => {
       const { provider: _, model: __, pricingRates: ___, name, ...rest } = entry;
       return { ...rest, ...servedBy(entry), name: name ?? rest.id, defaultEffort: rest.defaultEffort };
     }),

@@ -74,10 +74,30 @@ test('Models for embeddings can be retrieved, but are not listed for chats', asy
   const ids: string[] = [];
   for await (const { id } of client.models.list()) ids.push(id);
   expect(ids).not.toContain('fake-embeds');
-  await expect(client.embeddings.create({ model: 'fake-1', input: 'x' })).rejects.toMatchObject({
-    status: 404,
-    code: 'model_not_found',
+});
+
+test('A model of the other kind, or none, is refused with what there is', async () => {
+  const refused = (message: RegExp) => ({
+    ...{ status: 404, code: 'model_not_found', param: 'model' },
+    message: expect.stringMatching(message),
   });
+  await expect(client.embeddings.create({ model: 'fake-1', input: 'x' })).rejects.toMatchObject(
+    refused(/makes no embeddings\. Available are: fake-embeds, free-embeds, demo-embedding\.$/),
+  );
+  await expect(client.embeddings.create({ model: 'gone', input: 'x' })).rejects.toMatchObject(
+    refused(/no such model for embeddings\. Available are: fake-embeds/),
+  );
+  const messages = [{ role: 'user' as const, content: 'x' }];
+  await expect(client.chat.completions.create({ model: 'free-embeds', messages })).rejects.toMatchObject(
+    refused(/answers no chats: use it with POST \/v1\/embeddings/),
+  );
+});
+
+test('The demo’s embeddings need no provider and no credits', async () => {
+  const { data, usage } = await client.embeddings.create({ model: 'demo-embedding', input: ['A boat', 'A boat'] });
+  expect(data[0]?.embedding).toHaveLength(256);
+  expect(data[0]?.embedding).toEqual(data[1]?.embedding);
+  expect(usage).toEqual({ prompt_tokens: 4, total_tokens: 4 });
 });
 
 test('The tokens are booked as the space’s, and nothing without credits', async () => {
@@ -160,23 +180,30 @@ test('A call that fails costs nothing', async () => {
     status: 502,
     code: 'PROVIDER_FAILED',
   });
+  await expect(clientOf(other).embeddings.create({ model: 'fake-embeds', input: 'fail 429' })).rejects.toMatchObject({
+    status: 429,
+    code: 'PROVIDER_RATE_LIMITED',
+    type: 'rate_limit_error',
+  });
   const [rows] = await product.environment.database.pool.query('SELECT status FROM billing_holds WHERE space_id = ?', [
     other.spaceId,
   ]);
-  expect(rows).toEqual([{ status: 'released' }, { status: 'released' }]);
+  expect(rows).toEqual(Array.from({ length: 3 }, () => ({ status: 'released' })));
 });
 
 test.each([
-  ['no text', { input: [] }],
-  ['an empty text', { input: '' }],
-  ['too many texts', { input: Array.from({ length: 2_049 }, () => 'x') }],
-  ['an unknown encoding', { input: 'x', encoding_format: 'hex' }],
-])('%s is refused', async (_what, body) => {
+  ['no text', { input: [] }, /\/input must not be empty/],
+  ['an empty text', { input: '' }, /\/input must not be empty/],
+  ['an empty text among others', { input: ['x', ''] }, /\/input\/1 must not be empty/],
+  ['too many texts', { input: Array.from({ length: 2_049 }, () => 'x') }, /\/input must have at most/],
+  ['a number', { input: 5 }, /\/input must be/],
+  ['an unknown encoding', { input: 'x', encoding_format: 'hex' }, /encoding_format/],
+])('%s is refused', async (_what, body, message) => {
   const error = await client.embeddings
     .create({ model: 'free-embeds', ...body } as never)
     .catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(APIError);
-  expect(error).toMatchObject({ status: 400 });
+  expect(error).toMatchObject({ status: 400, message: expect.stringMatching(message) });
 });
 
 test('Too many texts are refused by their number', async () => {

@@ -57,6 +57,24 @@ describe('the list of models', () => {
   });
 });
 
+describe('the models for embeddings', () => {
+  const named = { ATRIUM_COMPATIBLE_EMBEDDING_MODELS: 'embed' };
+  const embeddingIds = (...settings: Record<string, string>[]) =>
+    catalogueOf(...settings).embeddings.map(({ id }) => id);
+
+  test('are enough for a compatible server: the demo model answers chats then', () => {
+    expect(ids(catalogueOf(compatible, named).list())).toEqual(['demo']);
+    expect(embeddingIds(compatible, named)).toEqual(['embed', 'demo-embedding']);
+  });
+
+  test('are those of the configured providers, and the demo’s only beside the demo model', () => {
+    expect(embeddingIds()).toEqual(['demo-embedding']);
+    expect(embeddingIds(named)).toEqual(['demo-embedding']);
+    expect(embeddingIds(openai)).toEqual(['text-embedding-3-small', 'text-embedding-3-large']);
+    expect(embeddingIds(anthropic)).toEqual([]);
+  });
+});
+
 test.each([
   [compatible, /ATRIUM_COMPATIBLE_MODELS or ATRIUM_MODELS_FILE/],
   [{ ...openai, ATRIUM_DEFAULT_MODEL: 'nothing' }, /"nothing" is not among the usable ones: gpt-5\.1, /],

@@ -106,3 +106,24 @@ test('a missing models file gives an error in one line', () => {
   const missing = llmConfig({ ATRIUM_MODELS_FILE: join(folder, 'missing.yaml') });
   expect(() => createCatalogue(missing)).toThrow(/ATRIUM_MODELS_FILE .* no such file/);
 });
+
+describe('a models file with models for embeddings only', () => {
+  const embeds = 'embeddingModels: [{ id: embed, provider: compatible }]';
+  const compatible = { ATRIUM_COMPATIBLE_BASE_URL: 'http://llm.example/v1' };
+
+  test('keeps the built-in models for chats', () => {
+    const catalogue = catalogueOf(embeds, compatible);
+    expect(catalogue.list().map(({ provider }) => provider)).toContain('openai');
+    expect(catalogue.embeddings.map(({ id }) => id)).toEqual(['embed']);
+  });
+
+  test('is enough for a compatible server', () => {
+    const catalogue = catalogueOf(embeds, { ...compatible, ATRIUM_OPENAI_API_KEY: '' });
+    expect(catalogue.list().map(({ id }) => id)).toEqual(['demo']);
+    expect(catalogue.embeddings.map(({ id }) => id)).toEqual(['embed', 'demo-embedding']);
+  });
+
+  test('must name some', () => {
+    expect(() => catalogueOf('embeddingModels: []')).toThrow(/names neither models nor embeddingModels/);
+  });
+});
