@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Request } from 'express';
 import { DomainError } from '../../base/errors.ts';
-import { firstOf } from '../../base/text.ts';
 import type { SendIntent } from '../../models/chat/acceptMessage.ts';
 import { type Attendance, attendAgain } from '../../models/chat/attendance.ts';
 import { findUndelivered } from '../../models/chat/completions.ts';
@@ -15,7 +14,7 @@ import { authorityOf, type Caller } from '../frame/auth/caller.ts';
 import type { RouteDeps } from '../frame/deps.ts';
 import { readAttendance } from './attendance.ts';
 import { clientToolsOf, completionRequestOf, type Place, readPlace } from './completionRequest.ts';
-import { type CompletionBody, type Conversation, readConversation } from './conversation.ts';
+import { type CompletionBody, type Conversation, readConversation, titleOf } from './conversation.ts';
 import type { Telling } from './followTurn.ts';
 import { findHandedBack } from './handedBack.ts';
 import { areInline, keepFiles } from './keepFiles.ts';
@@ -23,7 +22,6 @@ import { modelUnknown, refused, refuseUnsupported } from './refusals.ts';
 import { findContinued, hashOfConversation } from './sameConversation.ts';
 import { withoutSecrets } from './withoutSecrets.ts';
 
-const maxTitleLength = 80;
 /** How long a repeated request finds the turn that it began. */
 const retriedWithinMs = 60 * 60_000;
 /** How long a thread that is not kept stays for its client to continue. */
@@ -73,6 +71,8 @@ export async function beginCompletion(
   const asked = news.length === 0 ? history : [...history, { role: 'user' as const, parts: news }];
   const intent: SendIntent = {
     ...readIntent(deps, body, conversation, place),
+    // Ignored if the thread exists already.
+    title: titleOf(kept),
     userId: caller.userId,
     spaceId,
     authority: authorityOf(caller),
@@ -112,7 +112,7 @@ function refuseTooLarge({ history, parts, context }: SendIntent): void {
 function readIntent(
   { catalogue, launcher }: RouteDeps,
   body: CompletionBody,
-  { instructions, history, news: parts }: Conversation,
+  { instructions }: Conversation,
   { thread, ownToolsOnly, mode, isKept }: Place,
 ) {
   const clientTools = clientToolsOf(body);
@@ -122,7 +122,6 @@ function readIntent(
   return {
     // Ignored if the thread exists already.
     alias: thread,
-    title: titleOf(parts.length > 0 ? parts : (history.findLast(({ role }) => role === 'user')?.parts ?? [])),
     expiresAt: isKept ? null : new Date(Date.now() + unkeptMs),
     mode,
     modelId: model.id,
@@ -195,10 +194,4 @@ function outboxItemOf(
 
 function hashOf(asked: unknown): Buffer {
   return createHash('sha256').update(JSON.stringify(asked)).digest();
-}
-
-/** The message's first words: a model's title would cost more than many such requests. */
-function titleOf(parts: SendIntent['parts']): string {
-  const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join(' ');
-  return firstOf(text.replace(/\s+/g, ' ').trim(), maxTitleLength).toWellFormed() || 'Untitled';
 }

@@ -1,9 +1,12 @@
+import { firstOf } from '../../base/text.ts';
 import type { ImportedMessage } from '../../models/chat/importHistory.ts';
 import type { StoredPart } from '../../models/chat/message.ts';
 import type { BodyOf } from '../frame/request.ts';
 import { checkPlainData } from '../frame/textFaults.ts';
 import { givenByUrl, givenFile } from './givenFiles.ts';
 import { refused, resultUnknown } from './refusals.ts';
+
+const maxTitleLength = 80;
 
 export type CompletionBody = BodyOf<'createChatCompletion'>;
 type CompletionMessage = CompletionBody['messages'][number];
@@ -168,4 +171,23 @@ function partsOf({ content }: CompletionMessage, pointer: string): StoredPart[] 
 function unsupported(type: string, pointer: string, supported: string) {
   const detail = `Parts of the type ${type.slice(0, 40)} are not supported here, only ${supported}.`;
   return refused('CONTENT_UNSUPPORTED', pointer, detail);
+}
+
+/**
+ * The first words of the user's first message, or the name of its first file: a model's title would cost more than many
+ * such requests.
+ */
+export function titleOf({ history, news }: Pick<Conversation, 'history' | 'news'>): string {
+  const parts = history.find(({ role }) => role === 'user')?.parts ?? news;
+  const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join(' ');
+  return titleFrom(text) || titleFrom(parts.map(fileNameOf).find(Boolean) ?? '') || 'Untitled';
+}
+
+function titleFrom(text: string): string {
+  return firstOf(text.replace(/\s+/g, ' ').trim(), maxTitleLength).toWellFormed();
+}
+
+function fileNameOf(part: StoredPart): string | undefined {
+  if (part.type === 'data-file') return part.data.fileName;
+  return part.type === 'file' ? part.filename : undefined;
 }

@@ -58,6 +58,16 @@ test('A file is named in a message by its id', async () => {
   expect(JSON.stringify(request?.body.messages)).toContain('The plan is simple');
 });
 
+test('A thread that begins with a file alone has its name', async () => {
+  const file = await client.files.create({ file: await textFile('route.md', 'Go north'), purpose: 'user_data' });
+  const content = [{ type: 'file' as const, file: { file_id: file.id } }];
+  const { response } = await client.chat.completions
+    .create({ model: 'fake-1', messages: [{ role: 'user', content }] })
+    .withResponse();
+  const thread = await user.get<{ title: string }>(`/api/threads/${response.headers.get('x-thread-id')}`);
+  expect(thread.title).toBe('route.md');
+});
+
 test('Nobody else’s file can be read, named or deleted', async () => {
   const file = await client.files.create({ file: await textFile('mine.txt', 'Mine'), purpose: 'user_data' });
   const stranger = clientOf(await product.user());

@@ -114,3 +114,30 @@ test('System and developer messages are instructions for their own answer only',
   expect(systemOf('"Instructed')).toBe('Answer as a poet.\n\nIn four lines.');
   expect(systemOf('Not instructed')).not.toContain('poet');
 });
+
+const titleOf = async (messages: object[]) => {
+  const threadId = await complete(messages);
+  const { data } = await user.get<{ data: ThreadBody[] }>(`/api/spaces/${user.spaceId}/threads`);
+  return data.find(({ id }) => id === threadId)?.title;
+};
+const asFile = (filename: string) => ({ type: 'file', file: { filename, file_data: 'data:text/plain;base64,SGk=' } });
+const asUser = (content: unknown) => ({ role: 'user', content });
+const answer = { role: 'assistant', content: 'Yes.' };
+
+test.each([
+  ['its only message', [asUser('Just  this\nline')], 'Just this line'],
+  ['the user’s first message', [asUser('How it began'), answer, asUser('The newest question')], 'How it began'],
+  ['the words beside a file', [asUser([asFile('notes.txt'), { type: 'text', text: 'Read them' }])], 'Read them'],
+  ['its file without words', [asUser([asFile('notes.txt')]), answer, asUser('And then?')], 'notes.txt'],
+  ['nothing', [answer, asUser([{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }])], 'Untitled'],
+])('A thread is named after %s', async (_what, messages, title) => {
+  expect(await titleOf(messages)).toBe(title);
+});
+
+test('A thread keeps its name when it goes on', async () => {
+  const first = await complete([asUser('The name of the thread')]);
+  const said = (await user.messages(first))[1]?.parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+  expect(
+    await titleOf([asUser('The name of the thread'), { role: 'assistant', content: said }, asUser('Another question')]),
+  ).toBe('The name of the thread');
+});

@@ -143,7 +143,7 @@ test('A conversation of a named thread begins with its files', async () => {
   expect(sentWith('In a new thread of mine')).toContain(largePng.toString('base64'));
   expect((await complete([{ role: 'user', content: 'Again' }], { metadata })).threadId).toBe(first.threadId);
   const { data } = await user.get<{ data: ThreadBody[] }>(`/api/spaces/${user.spaceId}/threads`);
-  expect(data.find(({ id }) => id === first.threadId)?.title).toBe('In a new thread of mine');
+  expect(data.find(({ id }) => id === first.threadId)?.title).toBe('The first picture');
 });
 
 test('A refused request leaves no thread in the list', async () => {
