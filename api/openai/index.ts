@@ -10,5 +10,5 @@ import { presentError, presentErrorOutside } from './presentError.ts';
 export const openai = {
   access,
   routes: [modelRoutes, completionRoutes, embeddingRoutes, fileRoutes],
-  errors: { '/v1/': presentError, '/models': presentErrorOutside, '/chat/completions': presentErrorOutside },
+  errors: { '/v1': presentError, '/models': presentErrorOutside, '/chat/completions': presentErrorOutside },
 } as const satisfies Area;

@@ -10,6 +10,9 @@ export type DemoCommand =
   | { name: 'recall' };
 
 const failures: readonly string[] = ['429', '500', '529', 'cut', 'stall', 'badjson', 'end', 'empty'];
+const known =
+  '/say TEXT, /tokens N [INTERVAL_MS], /think TEXT, /tool NAME {json}, /recall, and /fail CODE [TIMES [SECONDS]] ' +
+  `with one of the codes ${failures.join(', ')}`;
 const maxTokens = 100_000;
 const maxIntervalMs = 60_000;
 
@@ -56,7 +59,6 @@ function parseLine(line: string): DemoCommand {
       return { name, failure, times, retryAfterSeconds: wholeNumber(words[2], 86_400) };
     }
   }
-  const known = '/say TEXT, /tokens N [INTERVAL_MS], /think TEXT, /tool NAME {json}, /fail CODE [TIMES], /recall';
   return { name: 'say', text: `The demo model does not understand "${line.slice(0, 100)}". It knows ${known}.` };
 }
 

@@ -184,5 +184,6 @@ function bound({ scopes, expiresAt, madeWith }: NewApiKey): { granted: Scope[]; 
 }
 
 function invalidKey(): DomainError {
-  return new DomainError('unauthenticated', 'INVALID_API_KEY', 'The API key is wrong, expired or revoked.');
+  const detail = 'The API key is wrong, expired or revoked. Make another by: npm run -s atrium -- key create.';
+  return new DomainError('unauthenticated', 'INVALID_API_KEY', detail);
 }

@@ -70,7 +70,7 @@ export function invalidToken(): DomainError {
 function foreignToken(): DomainError {
   const detail =
     'This is neither a session token nor an API key of Atrium, which begins with atr_. ' +
-    'Sign in again, or make a key, such as by: atrium key create.';
+    'Sign in again, or make a key by: npm run -s atrium -- key create.';
   return new DomainError('unauthenticated', 'INVALID_TOKEN', detail);
 }
 

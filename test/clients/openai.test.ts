@@ -144,7 +144,7 @@ test('without a thread, the answer depends on exactly the messages that are sent
   const messages = await user.messages(response.headers.get('x-thread-id') ?? '');
   expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant']);
   const thread = await user.get<{ title: string }>(`/api/threads/${response.headers.get('x-thread-id')}`);
-  expect(thread.title).toBe('And yours, if I may ask?');
+  expect(thread.title).toBe('My name is Ada.');
 });
 
 test.each([
@@ -365,8 +365,8 @@ describe('Errors', () => {
   });
 
   test.each([
-    ['atr_wrong', 'INVALID_API_KEY', /API key is wrong/],
-    ['sk-wrong', 'INVALID_TOKEN', /nor an API key of Atrium.*atrium key create/],
+    ['atr_wrong', 'INVALID_API_KEY', /API key is wrong.*npm run -s atrium -- key create/],
+    ['sk-wrong', 'INVALID_TOKEN', /nor an API key of Atrium.*npm run -s atrium -- key create/],
   ])('AuthenticationError for the wrong key %s', async (apiKey, code, message) => {
     const stranger = new OpenAI({ apiKey, baseURL: `${product.url}/v1` });
     const refusal: unknown = await stranger.chat.completions.create(ask('x')).catch((error: unknown) => error);
@@ -397,6 +397,15 @@ describe('Errors', () => {
   });
 });
 
+test('A provider that limits requests is a 429 that clients do not repeat', async () => {
+  // After a Retry-After of more than a minute, Atrium does not try again either.
+  const content = fake({ status: 429, headers: { 'retry-after': '120' } }, 'Too much');
+  const error = (await client.chat.completions.create(ask(content)).catch((thrown: unknown) => thrown)) as APIError;
+  expect(requestsWith(product.provider, 'Too much')).toHaveLength(1);
+  expect(error).toMatchObject({ status: 429, code: 'PROVIDER_RATE_LIMITED', type: 'rate_limit_error' });
+  expect(error.headers?.get('x-should-retry')).toBe('false');
+});
+
 describe('A model that breaks off and answers again', () => {
   const cut = { tokens: ['Half an ', 'answer'], fail: { how: 'cut' as const, afterDeltas: 2 } };
 
@@ -421,6 +430,11 @@ test('A missing operation is an error in OpenAI’s form', async () => {
     message: expect.stringContaining('/v1/chat/completions, /v1/embeddings, /v1/files and /v1/models'),
   });
   await expect(client.responses.create({ model, input: 'x' })).rejects.toBeInstanceOf(NotFoundError);
+  const root = await user.fetch('/v1');
+  expect([root.status, await root.json()]).toEqual([
+    404,
+    { error: expect.objectContaining({ code: 'NOT_FOUND', message: expect.stringContaining('/v1/models') }) },
+  ]);
   const outside = client.withOptions({ baseURL: product.url });
   const refused = { status: 404, code: 'NOT_FOUND', message: expect.stringContaining('Append /v1 to the base URL') };
   await expect(outside.models.list()).rejects.toMatchObject(refused);
@@ -448,7 +462,9 @@ test('The same Idempotency-Key gets the same answer, without another turn', asyn
   const first = await client.chat.completions.create(ask('Only once, please'), { headers });
   expect(await client.chat.completions.create(ask('Only once, please'), { headers })).toEqual(first);
   expect(requestsWith(product.provider, 'Only once, please')).toHaveLength(1);
-  await expect(client.chat.completions.create(ask('Another'), { headers })).rejects.toMatchObject({ status: 422 });
+  await expect(client.chat.completions.create(ask('Another'), { headers })).rejects.toMatchObject({
+    ...{ status: 422, param: 'Idempotency-Key', message: expect.stringContaining('with this Idempotency-Key') },
+  });
   // When the log has gone, the answer comes from the stored message.
   const { pool } = product.environment.database;
   const turnId = first.id.replace('chatcmpl-', '');
