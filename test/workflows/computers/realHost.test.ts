@@ -68,6 +68,7 @@ test('A real computer can be woken, measured, paused, resumed, copied, recovered
     diskMiB: expect.any(Number),
     logsMiB: 0,
     oomKills: 0,
+    systemMiB: 0,
   });
   expect(await computer.post('pause')).toMatchObject({ status: 200, body: { status: 'paused' } });
   expect(await computer.post('wake')).toMatchObject({ status: 200 });
