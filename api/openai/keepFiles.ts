@@ -147,7 +147,7 @@ interface Fetching {
   /** Where they are until they are stored. */
   folder: string;
   held: AsyncDisposableStack;
-  /** Of all files so far. */
+  /** The bytes of all files so far. */
   bytes: number;
   /** Aborted with the error of the first file that fails: the request is refused then. */
   failed: AbortController;

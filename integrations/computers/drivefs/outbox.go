@@ -29,7 +29,7 @@ type outbox struct {
 	isSending bool
 	isEmpty   chan struct{} // closed while nothing is left
 	failure   string
-	// Of the mount, while there is one. It hears of each entry that was sent, and has the home for those that never can be.
+	// The drive as it is mounted, while it is. It hears of each entry that was sent, and has the home for those that never can be.
 	mounted *drive
 	aside   aside
 	isNews  chan struct{} // closed when an entry was sent, or refused
