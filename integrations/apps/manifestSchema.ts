@@ -1,5 +1,5 @@
 const name = { type: 'string', minLength: 1, maxLength: 100 };
-const environment = { type: 'string', maxLength: 63, pattern: '^[a-z0-9][a-z0-9._-]{0,62}$' };
+const environment = { type: 'string', maxLength: 63, pattern: '^([a-z0-9][a-z0-9._-]{0,62}|env_[0-9A-Z]{26})$' };
 const path = { type: 'string', minLength: 1, maxLength: 1_000 };
 
 /** The schema of `atrium.yaml`. The contract publishes the same as `AppManifest`. A test compares them. */

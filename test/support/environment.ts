@@ -75,6 +75,9 @@ export function openTestEnvironment(environment: Environment): TestEnvironment {
   return { config, environment, database, close: () => database.close() };
 }
 
+/** The server was still removing the file of a table. */
+const folderNotEmpty = 1_010;
+
 /**
  * An empty database on this run's server. `url` is for Atrium's own account, `ownerUrl` for the account that may change
  * tables.
@@ -86,7 +89,12 @@ export async function createEmptyDatabase(): Promise<{ url: string; ownerUrl: st
   const administer = (statement: string) => runStatement(ownerUrl, statement);
   await administer(`CREATE DATABASE ${name} CHARACTER SET utf8mb4`);
   const inside = (url: string) => Object.assign(new URL(url), { pathname: `/${name}` }).href;
-  return { url: inside(appUrl), ownerUrl: inside(ownerUrl), drop: () => administer(`DROP DATABASE ${name}`) };
+  const drop = () =>
+    administer(`DROP DATABASE ${name}`).catch((error: { errno?: number }) => {
+      if (error.errno !== folderNotEmpty) throw error;
+      return administer(`DROP DATABASE IF EXISTS ${name}`);
+    });
+  return { url: inside(appUrl), ownerUrl: inside(ownerUrl), drop };
 }
 
 /** The addresses of this run's stack, as variables of config/. */

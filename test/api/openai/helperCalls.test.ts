@@ -55,7 +55,7 @@ test('The same words in a chat, or with tools, are a thread like others', async 
   expect(await titlesOf()).toEqual([
     'Please, generate a title for my book',
     '### Task: Respond to the user query using the provided context.',
-    '### Task: In a chat',
+    'Hi',
     '### Task: With a tool',
   ]);
 });
