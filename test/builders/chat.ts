@@ -115,3 +115,7 @@ export function idsOf({ response }: Pick<EventStream, 'response'>): { turnId: st
 export function textOf(parts: readonly MessagePart[]): string {
   return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
 }
+
+/** Functions of a client of OpenAI's API, which take any object. */
+export const toolsNamed = (...names: string[]) =>
+  names.map((name) => ({ type: 'function', function: { name, parameters: { type: 'object' } } }));

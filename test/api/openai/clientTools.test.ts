@@ -1,4 +1,4 @@
-import type { ChatUser } from '../../builders/chat.ts';
+import { type ChatUser, toolsNamed } from '../../builders/chat.ts';
 import { buildProduct, fake, requestsWith, type TestProduct } from '../../builders/product.ts';
 
 // The tools that clients bring have any names, also those of the space's tools.
@@ -10,9 +10,6 @@ beforeAll(async () => {
   user = await product.user();
 });
 afterAll(() => product.close());
-
-const toolsNamed = (...names: string[]) =>
-  names.map((name) => ({ type: 'function', function: { name, parameters: { type: 'object' } } }));
 
 interface Answer {
   choices: { finish_reason: string; message: { content: string | null; tool_calls?: { function: object }[] } }[];

@@ -1,4 +1,4 @@
-import type { ChatUser, ThreadBody } from '../../builders/chat.ts';
+import { type ChatUser, type ThreadBody, toolsNamed } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 
 // The requests that chat programs send beside a chat, by the first words of their templates.
@@ -47,8 +47,7 @@ test.each([
 });
 
 test('The same words in a chat, or with tools, are a thread like others', async () => {
-  const tools = [{ type: 'function', function: { name: 'title', parameters: { type: 'object' } } }];
-  await ask([asUser('### Task:\nWith a tool')], { tools });
+  await ask([asUser('### Task:\nWith a tool')], { tools: toolsNamed('title') });
   await ask([asUser('Hi'), { role: 'assistant', content: 'Hello' }, asUser('### Task:\nIn a chat')]);
   await ask([asUser('### Task:\nRespond to the user query using the provided context.')]);
   await ask([asUser('Please, generate a title for my book')]);

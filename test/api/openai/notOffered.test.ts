@@ -1,4 +1,4 @@
-import type { ChatUser } from '../../builders/chat.ts';
+import { type ChatUser, toolsNamed } from '../../builders/chat.ts';
 import { buildProduct, type TestProduct } from '../../builders/product.ts';
 
 // A model may call a tool that it was not offered. The demo model calls what its message says.
@@ -10,9 +10,6 @@ beforeAll(async () => {
   user = await product.user();
 });
 afterAll(() => product.close());
-
-const toolsNamed = (...names: string[]) =>
-  names.map((name) => ({ type: 'function', function: { name, parameters: { type: 'object' } } }));
 
 interface Choice {
   finish_reason: string;

@@ -1,4 +1,4 @@
-import type { ChatUser } from '../../builders/chat.ts';
+import { type ChatUser, toolsNamed } from '../../builders/chat.ts';
 import { buildProduct, fake, requestsWith, rolesOf, type TestProduct } from '../../builders/product.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
@@ -23,11 +23,10 @@ interface Refusal {
   error?: { code: string };
 }
 
-const toolNamed = (name: string) => ({ type: 'function', function: { name, parameters: { type: 'object' } } });
 const call = { id: 'call-1', name: 'look_up', arguments: '{"of":"Ada"}' };
 
 async function complete(messages: Message[], more: object = {}, headers: Record<string, string> = {}) {
-  const body = { model: 'fake-1', messages, tools: [toolNamed('look_up')], ...more };
+  const body = { model: 'fake-1', messages, tools: toolsNamed('look_up'), ...more };
   const response = await user.fetch('/v1/chat/completions', { method: 'POST', body, headers });
   const answer = (await response.json()) as { choices: { message: Message; finish_reason: string }[] };
   expect({ status: response.status, answer }).toMatchObject({ status: 200 });
@@ -54,7 +53,7 @@ test('The request with the results brings its own instructions, tools, settings 
   const { question, message, results, threadId } = await asked('Hand me over', {});
   const handoff = [{ role: 'system', content: 'You are the second agent.' }, question, message];
   const second = await complete([...handoff, ...results('Transferred to the second agent.')], {
-    tools: [toolNamed('refund')],
+    tools: toolsNamed('refund'),
     tool_choice: 'required',
     temperature: 0.25,
     response_format: { type: 'json_object' },

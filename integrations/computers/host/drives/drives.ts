@@ -50,6 +50,9 @@ const unmountMs = 2_000;
 /** How long the mounts of a sandbox may take. */
 const bindMs = 2_000;
 
+/** Why no computer of this host has its drive. Undefined if they may have it. */
+const missingFor = ({ refused }: DriveOptions) => refused ?? missingForDrives();
+
 /** The drives in the computers of this host. A computer runs without its drive if that cannot be mounted. */
 export class Drives {
   readonly #deps: Deps;
@@ -66,8 +69,8 @@ export class Drives {
     const { layout, options } = deps;
     this.#deps = deps;
     this.#wanted = new WantedMounts({ onReport: options.onReport, log: deps.log });
-    const { refused, program = '', backend, cacheBytes = 0 } = options;
-    this.#missing = refused ?? missingForDrives();
+    const { program = '', backend, cacheBytes = 0 } = options;
+    this.#missing = missingFor(options);
     this.#server =
       backend &&
       createBackendServer(backend, (err) =>
@@ -87,8 +90,8 @@ export class Drives {
   }
 
   /** Makes the folder for mounts, if this host can have them. Before any holder starts. */
-  static async share(layout: HostLayout, { refused }: DriveOptions): Promise<void> {
-    if ((refused ?? missingForDrives()) === undefined) await shareMounts(layout);
+  static async share(layout: HostLayout, options: DriveOptions): Promise<void> {
+    if (missingFor(options) === undefined) await shareMounts(layout);
   }
 
   /** Serves the daemon, and takes over the mounts of computers that run. */
